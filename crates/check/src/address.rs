@@ -6,8 +6,9 @@ use isa::{Effect, Opcode, Space, Type, register_allowed};
 use crate::body::BodyChecker;
 use crate::instruction::space_allows;
 use crate::matching::{Complaints, Place, Verdict, complain, fit_scalar, must_be_register};
-use crate::module::{AddressBase, Operand, Symbol};
+use crate::module::{AddressBase, Operand, Symbol, Tensor};
 use crate::operand::{Base, Lowered, SymbolValue, Value};
+use crate::vector::fit_vector;
 
 impl BodyChecker<'_, '_> {
     pub(crate) fn fit_address(
@@ -18,15 +19,48 @@ impl BodyChecker<'_, '_> {
     ) -> Verdict {
         let action = place.context.form.action;
         let (base, offset) = match lowered.value {
-            Value::Address(base, offset) if !has_coordinates(place) => (base, offset),
-            Value::Tensor(base, offset, _) if has_coordinates(place) => (base, offset),
+            Value::Address(base, offset) => (base, offset),
             Value::Indexed(symbol) if matches!(action, isa::Action::Effect(Effect::Ld | Effect::St)) => {
                 (Base::Symbol(symbol), symbol.offset)
             }
             _ => return Verdict::Mismatch,
         };
+        self.fit_base((base, offset), lowered.span, place, complaints)
+    }
+
+    /// `[map, {x, y}]`: a tensor map, and as many coordinates as the instruction has dimensions.
+    pub(crate) fn fit_tensor(
+        &self,
+        lowered: &Lowered,
+        place: &Place,
+        complaints: &mut Complaints,
+    ) -> Verdict {
+        let Value::Tensor(base, offset, inner) = &lowered.value else { return Verdict::Mismatch };
+        let [coordinates] = &inner[..] else { return Verdict::Mismatch };
+        let count = isa::tensor_dimensions(place.context.picks).unwrap_or(0);
+        let spec = &isa::OperandSpec { wider: false, ..*place.spec };
+        let numbers = Place { spec, ty: Some(Type::S32), ..*place };
+        let coordinates = match fit_vector(coordinates, &numbers, count, complaints) {
+            Verdict::Fits(Operand::Vector(coordinates)) => coordinates,
+            other => return other,
+        };
+        match self.fit_base((*base, *offset), lowered.span, place, complaints) {
+            Verdict::Fits(map @ Operand::Address(..)) => {
+                Verdict::Fits(Operand::Tensor(Box::new(Tensor { map, coordinates })))
+            }
+            other => other,
+        }
+    }
+
+    /// What stands in the brackets of an address.
+    fn fit_base(
+        &self,
+        (base, offset): (Base, i64),
+        span: Span,
+        place: &Place,
+        complaints: &mut Complaints,
+    ) -> Verdict {
         let name = place.context.name;
-        let span = lowered.span;
         let space = place.address_space();
         let illegal = |complaints: &mut Complaints, help: Option<&str>| {
             let message = format!("Illegal operand type to instruction '{name}'");
@@ -250,9 +284,4 @@ pub(crate) fn address_of_parameter(span: Span, place: &Place, complaints: &mut C
     let message = format!("Illegal to take address of parameter '{}'", place.text);
     complain(complaints, Code::ParameterAddress, span, message, None);
     Verdict::Fits(Operand::Sink)
-}
-
-/// Does an address name a tensor map and coordinates in it?
-fn has_coordinates(place: &Place) -> bool {
-    place.spec.name == "tensor"
 }

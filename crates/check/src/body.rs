@@ -45,6 +45,8 @@ pub(crate) struct BodyChecker<'c, 'a> {
     pub(crate) illegal_vectors: Vec<(usize, Span)>,
     /// Is it an instruction on textures or surfaces?
     pub(crate) accesses_texels: bool,
+    /// Does it name coordinates in a tensor?
+    pub(crate) names_tensor: bool,
 }
 
 impl<'a> Checker<'a> {
@@ -67,6 +69,7 @@ impl<'a> Checker<'a> {
             longest_vector: 1,
             illegal_vectors: Vec::new(),
             accesses_texels: false,
+            names_tensor: false,
         };
         checker.declare_params(node);
         checker.statements(&block.statements);

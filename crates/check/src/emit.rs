@@ -239,6 +239,11 @@ impl Printer<'_> {
                 }
                 self.list(f, [", {", "}]"], &texels.coordinates)
             }
+            Operand::Tensor(tensor) => {
+                write!(f, "[")?;
+                self.operand(f, &tensor.map)?;
+                self.list(f, [", {", "}]"], &tensor.coordinates)
+            }
             Operand::Sink => write!(f, "_"),
             Operand::Label(id) => write!(f, "{}", self.label(*id)),
             Operand::BranchTargets(id) => write!(f, "targets {}", id.index()),

@@ -79,6 +79,7 @@ impl<'a> BodyChecker<'_, 'a> {
         let lengths = form.operands_with(picks).map(|spec| spec.count(form, picks).0);
         self.longest_vector = lengths.max().unwrap_or(1);
         self.accesses_texels = crate::texture::is_texel_access(form);
+        self.names_tensor = picks.has(isa::Mod::Tensor);
         let operands: SmallVec<[Lowered; 6]> = node.operands.iter().map(|tree| self.lower(tree)).collect();
         self.report_vector_sizes();
         for error in &selection.errors {

@@ -312,6 +312,10 @@ impl Mover<'_> {
                 }
                 texels.coordinates.iter_mut().for_each(|operand| self.operand(operand));
             }
+            Operand::Tensor(tensor) => {
+                self.operand(&mut tensor.map);
+                tensor.coordinates.iter_mut().for_each(|operand| self.operand(operand));
+            }
             Operand::Vector(operands) | Operand::List(operands) | Operand::Resident(operands, _) => {
                 operands.iter_mut().for_each(|operand| self.operand(operand));
             }

@@ -91,6 +91,7 @@ impl<'a> BodyChecker<'_, 'a> {
             return Verdict::Fits(Operand::Sink);
         }
         match spec.kind {
+            OperandKind::Address if spec.name == "tensor" => self.fit_tensor(lowered, &place, complaints),
             OperandKind::Address => self.fit_address(lowered, &place, complaints),
             OperandKind::Texels => self.fit_texels(lowered, &place, complaints),
             OperandKind::Handle => self.fit_handle(lowered, &place, complaints),

@@ -299,6 +299,8 @@ pub enum Operand {
     Resident(Vec<Operand>, RegId),
     /// `[texture, {x, y}]`, `[texture, sampler, {x, y}]`
     Texels(Box<Texels>),
+    /// `[map, {x, y}]`
+    Tensor(Box<Tensor>),
     /// `_`
     Sink,
     /// A label (bra).
@@ -321,6 +323,15 @@ pub struct Texels {
     /// The handle of the sampler, if it has one of its own.
     pub sampler: Option<AddressBase>,
     /// Coordinates, as many as were written; there are enough for the geometry.
+    pub coordinates: Vec<Operand>,
+}
+
+/// A tensor map in memory, and coordinates in its tensor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tensor {
+    /// Where the map is: [`Operand::Address`].
+    pub map: Operand,
+    /// As many as the instruction's dimensions, the innermost first.
     pub coordinates: Vec<Operand>,
 }
 

@@ -447,7 +447,9 @@ impl<'a> BodyChecker<'_, 'a> {
             ty = Some(ty.map_or(found, |first| if first == found { first } else { Type::of_bits(width) }));
         }
         let count = elements.len();
-        let legal = matches!(count, 1 | 2 | 4) || count == 8 && !self.accesses_texels;
+        let legal = matches!(count, 1 | 2 | 4)
+            || count == 8 && !self.accesses_texels
+            || matches!(count, 3 | 5) && self.names_tensor;
         // Fragments of `wgmma` have other sizes.
         if !legal && matches!(self.longest_vector, 1 | 2 | 4 | 8) {
             self.illegal_vectors.push((count, node.span));

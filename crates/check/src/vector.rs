@@ -18,7 +18,17 @@ pub(crate) fn fit_vector(
     let name = place.context.name;
     let writes = place.spec.access == Access::Write;
     let of_texels = crate::texture::is_texel_access(place.context.form);
+    // Coordinates count as an operand of their own.
+    let of_tensor = place.context.picks.has(isa::Mod::Tensor);
+    let argument = place.index + 1;
     let size_mismatch = |complaints: &mut Complaints| {
+        if of_tensor {
+            let message =
+                format!("Argument {argument} of instruction '{name}': Argument vector size mismatch");
+            let help = format!("write {count} elements");
+            complain(complaints, Code::VectorSize, lowered.span, message, Some(&help));
+            return Verdict::Fits(Operand::Sink);
+        }
         for _ in 0..1 + usize::from(writes && !of_texels) {
             let message = format!("Argument vector size mismatch for instruction '{name}'");
             let help = format!("write {count} elements");
@@ -54,6 +64,12 @@ pub(crate) fn fit_vector(
             return Verdict::Fits(Operand::Vector(ids.iter().map(|&id| Operand::Reg(id)).collect()));
         }
         Value::Sink if place.spec.sink => return Verdict::Fits(Operand::Sink),
+        Value::Register(..) if of_tensor => {
+            let message = format!("Vector expected for argument {argument}");
+            complain(complaints, Code::VectorExpected, lowered.span, message, None);
+            let of_coordinates = place.spec.kind == isa::OperandKind::Address;
+            return if of_coordinates { Verdict::Fits(Operand::Sink) } else { size_mismatch(complaints) };
+        }
         Value::Register(_, register)
             if place.ty.is_some_and(|ty| !register_allowed(ty, *register, place.spec.wider)) =>
         {

@@ -29,6 +29,7 @@ mod session;
 mod spec;
 mod structure;
 mod summary;
+mod tensor_map;
 mod texture;
 mod tool;
 

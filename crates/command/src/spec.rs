@@ -10,6 +10,7 @@ use super::npy;
 use super::numbers::parse_size;
 use super::report::Failure;
 use super::structure::{self, Field};
+use super::tensor_map::{self, MapSpec};
 use super::texture::{self, ObjectSpec, ObjectValue};
 
 /// An argument as it is written.
@@ -41,6 +42,8 @@ pub enum Spec {
     Structure(Vec<Field>),
     /// `texture(@x.npy, filter=linear)`, `surface(..)`, `sampler(..)`: a handle.
     Object(ObjectSpec),
+    /// `tensormap(@x.npy, box=64x64)`: a tensor map by value.
+    TensorMap(MapSpec),
     /// `numba:@x.npy`: an array as numba passes it, in 5 parameters and 2 for each dimension.
     Numba(Box<Spec>),
 }
@@ -49,7 +52,8 @@ pub enum Spec {
 pub const FORMS: &str = "\
 a number 42, -1.5, inf, nan, or its raw bits 0x3c00; an array @x.npy, @x.bin, @x.npy:bf16; \
 a new array f32[1024], u32[64x64]=7, bytes[4096]; bytes by value bytes:00112233; \
-a structure by value {@x.npy, 4, 2.5:f64}; texture(@x.npy, filter=linear), surface(f32[64x64]), sampler(address=wrap); an array for all of its parameters of numba numba:@x.npy";
+a structure by value {@x.npy, 4, 2.5:f64}; texture(@x.npy, filter=linear), surface(f32[64x64]), sampler(address=wrap); \
+tensormap(@x.npy, box=64x64, swizzle=128B); an array for all of its parameters of numba numba:@x.npy";
 
 impl std::str::FromStr for Spec {
     type Err = String;
@@ -62,6 +66,9 @@ impl std::str::FromStr for Spec {
         }
         if let Some(object) = texture::parse(text) {
             return object.map(Spec::Object);
+        }
+        if let Some(map) = tensor_map::parse(text) {
+            return map.map(Spec::TensorMap);
         }
         if let Some(array) = text.strip_prefix("numba:") {
             return match array.parse()? {
@@ -209,6 +216,7 @@ impl Spec {
             }
             Spec::Number(text) => number(text, param, &type_name).map(Value::Bytes).map_err(Failure::usage),
             Spec::Structure(fields) => structure::resolve(fields, param),
+            Spec::TensorMap(map) => map.resolve(param),
             Spec::Object(_) if param.array || param.bytes != 8 => Err(mismatch("it is a handle".to_owned())),
             Spec::Object(object) => object.resolve().map(Value::Object),
             Spec::Numba(array) => array.resolve(param),

@@ -356,6 +356,8 @@ codes! {
     StackOverflow => "stack-overflow",
     /// Something that is no live texture, sampler or surface, or not the right one.
     InvalidHandle => "invalid-handle",
+    /// Something that is no tensor map, or not one that the instruction fits.
+    TensorMap => "tensor-map",
 }
 
 impl Code {

@@ -335,6 +335,38 @@ pub struct TexelOp {
     pub src: SmallVec<[Slot; 4]>,
 }
 
+/// What a copy of a box of a tensor does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TensorKind {
+    /// From global to shared memory.
+    Load,
+    /// From shared to global memory.
+    Store,
+    /// The same, each element combined with the one that is there.
+    Reduce(AtomicOp),
+}
+
+/// `cp.async.bulk.tensor` and `cp.reduce.async.bulk.tensor`, as `picks` say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TensorOp {
+    /// What it does.
+    pub kind: TensorKind,
+    /// What was picked of the instruction's modifiers.
+    pub picks: Picks,
+    /// Where the tensor map is.
+    pub map: Address,
+    /// Where the box is in shared memory.
+    pub shared: Address,
+    /// Of the first element, the innermost dimension first.
+    pub coordinates: SmallVec<[Slot; 4]>,
+    /// Added to the inner coordinates of each pixel (`.im2col`).
+    pub offsets: SmallVec<[Slot; 4]>,
+    /// Told of the bytes of a load.
+    pub mbarrier: Option<Address>,
+    /// `.multicast::cluster`: the blocks that receive a load, by rank.
+    pub blocks: Option<Slot>,
+}
+
 /// What to do with an mbarrier object in shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MbarrierOp {
@@ -604,6 +636,19 @@ pub enum OpKind {
         mbarrier: Option<Address>,
         mask: Option<BulkMask>,
         reduction: Option<Reduction>,
+    },
+    CopyTensor(Box<TensorOp>),
+    /// `tensormap.replace`: changes the field that `picks` and `ordinal` name.
+    TensorMapReplace {
+        address: Address,
+        picks: Picks,
+        ordinal: u64,
+        value: Slot,
+    },
+    /// `tensormap.cp_fenceproxy`: each warp copies a tensor map, once.
+    TensorMapCopy {
+        dst: Address,
+        src: Address,
     },
     /// `clusterlaunchcontrol.try_cancel`: asks for the work of a cluster that has not begun, which is refused: all count as begun.
     /// 16 bytes that say so go to `dst`, and the mbarrier object has received them; of all blocks of the cluster, if it says so.

@@ -6,8 +6,8 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::function::{Argument, Callee, Returned, Terminator};
 use crate::op::{
-    Address, Base, BlockId, BulkMask, Guard, MatrixKind, MatrixOp, MbarrierOp, Op, OpKind, Slot, TexelKind,
-    WarpOp,
+    Address, Base, BlockId, BulkMask, Guard, MatrixKind, MatrixOp, MbarrierOp, Op, OpKind, Slot, TensorKind,
+    TensorOp, TexelKind, WarpOp,
 };
 use crate::semantics::{Order, Scope, Semantics};
 
@@ -153,6 +153,21 @@ impl Op {
                     f(mask, Touch::Use);
                 }
                 mbarrier.iter_mut().for_each(|a| address(a, f));
+            }
+            OpKind::CopyTensor(op) => {
+                address(&mut op.map, f);
+                address(&mut op.shared, f);
+                uses(op.coordinates.iter_mut().chain(&mut op.offsets), f);
+                op.mbarrier.iter_mut().for_each(|a| address(a, f));
+                uses(&mut op.blocks, f);
+            }
+            OpKind::TensorMapReplace { address: a, value, .. } => {
+                address(a, f);
+                f(value, Touch::Use);
+            }
+            OpKind::TensorMapCopy { dst, src } => {
+                address(src, f);
+                address(dst, f);
             }
             OpKind::TryCancel { dst, mbarrier, .. } => {
                 address(dst, f);
@@ -325,6 +340,10 @@ pub enum Start {
     Descriptor(Slot),
     /// In global memory, at the texels that the operation's coordinates mean.
     Texels,
+    /// In global memory, at the lines of the box of a tensor that the operation's coordinates mean.
+    Tensor,
+    /// In shared memory, at the places of these lines in the box that is at this address.
+    Box(Address),
 }
 
 /// How much an access touches.
@@ -360,6 +379,8 @@ pub enum Extent {
     Factor,
     /// As many texels as the operation needs, of their size.
     Texels,
+    /// The lines of a box of a tensor, or what of them is in the tensor.
+    Lines,
 }
 
 /// An access of an operation to memory.
@@ -396,6 +417,9 @@ impl Access {
 const MBARRIER_BYTES: u32 = 8;
 /// Bytes of the response to a request for a cluster (9.7.13.16.1 clusterlaunchcontrol.try_cancel).
 pub const RESPONSE_BYTES: u32 = 16;
+
+/// Bytes of a tensor map.
+const TENSOR_MAP_BYTES: u32 = 128;
 
 /// What tells an mbarrier object that bytes have come: `.release` at cluster scope (9.7.9.25.4.1 cp.async.bulk).
 fn completion(mbarrier: &Address) -> Access {
@@ -470,6 +494,20 @@ pub fn accesses(op: &OpKind) -> SmallVec<[Access; 3]> {
             all.extend(mbarrier.as_ref().map(|address| Access { multicast, ..completion(address) }));
             all
         }
+        OpKind::CopyTensor(op) => op.accesses(),
+        OpKind::TensorMapReplace { address, .. } => {
+            // The field is changed in place; what the map was before, no register gets to know.
+            smallvec![Access::new(AccessKind::CopyWrite, address, Extent::Bytes(TENSOR_MAP_BYTES), weak)]
+        }
+        OpKind::TensorMapCopy { dst, src } => {
+            // Once for the whole warp.
+            let line_bits = TENSOR_MAP_BYTES * 8;
+            let whole = Extent::Matrix { lines: 1, line_bits, element_bits: 8, stride: None };
+            smallvec![
+                Access::new(AccessKind::CopyRead, src, whole, weak),
+                Access::new(AccessKind::CopyWrite, dst, whole, weak),
+            ]
+        }
         OpKind::TryCancel { dst, mbarrier, all } => {
             let multicast = all.then_some(Multicast::All);
             let response = Access::new(AccessKind::CopyWrite, dst, Extent::Bytes(RESPONSE_BYTES), weak);
@@ -540,6 +578,34 @@ pub fn orders_memory(op: &OpKind) -> bool {
             | OpKind::Warp { .. }
             | OpKind::Unsupported { .. }
     ) || accesses(op).iter().any(|access| access.semantics.is_strong())
+}
+
+impl TensorOp {
+    fn accesses(&self) -> SmallVec<[Access; 3]> {
+        let weak = Semantics::WEAK;
+        let multicast = self.blocks.map(Multicast::Mask);
+        let access = |kind, start, semantics| Access {
+            kind,
+            start,
+            extent: Extent::Lines,
+            semantics,
+            multicast: if matches!(start, Start::Box(_)) { multicast } else { None },
+        };
+        let (tensor, shared) = (Start::Tensor, Start::Box(self.shared));
+        let (read, written) = match self.kind {
+            TensorKind::Load => (tensor, access(AccessKind::CopyWrite, shared, weak)),
+            TensorKind::Store => (shared, access(AccessKind::CopyWrite, tensor, weak)),
+            // As those of `cp.reduce.async.bulk`.
+            TensorKind::Reduce(_) => {
+                let relaxed = Semantics::new(Order::Relaxed, Scope::Gpu);
+                (shared, access(AccessKind::CopyReduce, tensor, relaxed))
+            }
+        };
+        let map = Access::new(AccessKind::Load, &self.map, Extent::Bytes(TENSOR_MAP_BYTES), weak);
+        let mut all = smallvec![map, access(AccessKind::CopyRead, read, weak), written];
+        all.extend(self.mbarrier.as_ref().map(|address| Access { multicast, ..completion(address) }));
+        all
+    }
 }
 
 impl MatrixOp {

@@ -119,9 +119,11 @@ fn operand(form: &Form, spec: &OperandSpec, index: usize, picks: &Picks) -> Stri
     let ty = spec.resolve(picks);
     let (count, braces) = spec.count(form, picks);
     let mut text = match spec.kind {
-        OperandKind::Texels => return texels(picks),
+        OperandKind::Texels => return texels(dimensions(picks)),
         OperandKind::Handle => return "[%b64_8]".into(),
-        OperandKind::Address if spec.name == "tensor" => return texels(picks),
+        OperandKind::Address if spec.name == "tensor" => {
+            return texels(crate::tensor_dimensions(picks).unwrap_or(1));
+        }
         // An address of tensor memory.
         OperandKind::Address if form.opcode == Opcode::Tcgen05 && spec.name == "a" => {
             return "[%b32_8]".into();
@@ -157,15 +159,14 @@ fn dimensions(picks: &Picks) -> usize {
     let count = picks.mods().iter().find_map(|modifier| match modifier.name() {
         "1d" => Some(1),
         "2d" | "a1d" => Some(2),
-        "5d" => Some(5),
         _ => None,
     });
     count.unwrap_or(4)
 }
 
 /// A texture, a surface or a tensor map, and coordinates in it.
-fn texels(picks: &Picks) -> String {
-    format!("[%b64_8, {}]", registers(Some(Type::B32), dimensions(picks)))
+fn texels(coordinates: usize) -> String {
+    format!("[%b64_8, {}]", registers(Some(Type::B32), coordinates))
 }
 
 /// Which of the form's addresses it is.

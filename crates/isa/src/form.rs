@@ -248,6 +248,8 @@ pub enum Effect {
     CpAsyncArrive,
     /// `cp.async.bulk` between memories, without tensor maps
     CpAsyncBulk,
+    /// `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`
+    CopyTensor,
     /// `createpolicy`: makes an opaque value for cache hints.
     CreatePolicy,
     Cvta,
@@ -288,6 +290,10 @@ pub enum Effect {
     Sust,
     /// `tex` and `tld4`
     Tex,
+    /// `tensormap.cp_fenceproxy`
+    TensorMapCopy,
+    /// `tensormap.replace`
+    TensorMapReplace,
     Trap,
     /// `txq` and `suq`
     Txq,
@@ -301,8 +307,7 @@ pub enum Effect {
     QueryCancel,
     WmmaLoad,
     WmmaStore,
-    /// Checked, and refused at launch: what needs units that only some GPUs have (tensor maps,
-    /// `tcgen05`).
+    /// Checked, and refused at launch: what needs units that only some GPUs have (`tcgen05`).
     Unsupported,
 }
 

@@ -33,6 +33,12 @@ pub use select::{SelectError, Selected, overload, select, select_lenient};
 pub use special::SpecialRegister;
 pub use types::{BoolOp, CmpOp, Kind, Rounding, Space, Type};
 
+/// The number of dimensions of the tensors that an instruction on tensor maps names.
+pub fn tensor_dimensions(picks: &Picks) -> Option<usize> {
+    let all = [Mod::N1d, Mod::N2d, Mod::N3d, Mod::N4d, Mod::N5d];
+    all.iter().position(|&modifier| picks.has(modifier)).map(|index| index + 1)
+}
+
 /// The rows of one opcode; none for a word that is no instruction.
 pub fn forms(opcode: &str) -> &'static [Form] {
     let (start, end) = Opcode::from_name(opcode).map_or((0, 0), form_range);

@@ -16,10 +16,6 @@ pub fn modifier(modifier: Mod) -> Option<&'static str> {
 pub fn refusal(form: &crate::Form) -> &'static str {
     match form.opcode {
         Opcode::Tcgen05 => "it has no tensor memory, which such instructions work on",
-        Opcode::Tensormap => "tensor maps are objects that a driver makes, and ptxvm has none",
-        Opcode::Cp if form.syntax.contains(".tensor") => {
-            "tensor maps are objects that a driver makes, and ptxvm has none"
-        }
         Opcode::Multimem => "it works on the memory of several GPUs",
         _ => "it is known and checked, but not executed yet",
     }

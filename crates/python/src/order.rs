@@ -34,9 +34,9 @@ pub fn between_blocks(shared: &Shared, kernel: &str) -> Vec<Place> {
         for op in &function.ops {
             for access in ir::accesses(&op.kind) {
                 let space = match access.start {
-                    Start::Address(address) => address.space,
+                    Start::Address(address) | Start::Box(address) => address.space,
                     Start::Descriptor(_) => Space::Shared,
-                    Start::Texels => Space::Global,
+                    Start::Texels | Start::Tensor => Space::Global,
                 };
                 if !matches!(space, Space::Global | Space::Generic) {
                     continue;

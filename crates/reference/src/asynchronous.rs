@@ -69,12 +69,12 @@ impl Object {
 
 impl Address {
     /// The address in the shared memory of the block of a rank that corresponds to it.
-    fn in_block(self, rank: u32) -> Address {
+    pub(crate) fn in_block(self, rank: u32) -> Address {
         Address { at: map_shared(self.at, rank, self.space == Space::Generic), ..self }
     }
 
     /// The rank of the block whose shared memory it lies in.
-    fn rank(self) -> u32 {
+    pub(crate) fn rank(self) -> u32 {
         rank_of_address(self.at, self.space == Space::Generic)
     }
 }
@@ -199,7 +199,7 @@ impl Cpu<'_, '_> {
     }
 
     /// Tells an mbarrier object that bytes have come, which must lie where they went to: in the memory of the same block.
-    fn complete_copy(&mut self, object: Address, to: Address, bytes: u64) -> Step {
+    pub(crate) fn complete_copy(&mut self, object: Address, to: Address, bytes: u64) -> Step {
         if object.rank() != to.rank() {
             let note = "the mbarrier object is not in the shared memory of the block that the data goes to";
             return Err(self.fault(FaultKind::Mbarrier, note));

@@ -27,6 +27,7 @@ mod instruction;
 mod matrix;
 mod memory;
 mod special;
+mod tensor;
 mod texture;
 mod thread;
 mod warp;

@@ -40,6 +40,8 @@ pub enum FaultKind {
     InvalidTarget,
     /// A handle that is not that of a live texture, sampler or surface, or of one that the instruction does not fit.
     InvalidHandle,
+    /// A tensor map that is none, or that the instruction does not fit.
+    TensorMap,
     /// Calls nest so deeply that a thread's local memory is used up.
     StackOverflow,
     /// The instruction is known and checked, but no engine executes it.
@@ -75,6 +77,7 @@ impl From<FaultKind> for Code {
             FaultKind::UndefinedFunction => Code::UndefinedFunction,
             FaultKind::InvalidTarget => Code::InvalidTarget,
             FaultKind::InvalidHandle => Code::InvalidHandle,
+            FaultKind::TensorMap => Code::TensorMap,
             FaultKind::StackOverflow => Code::StackOverflow,
             FaultKind::Unsupported => Code::Unsupported,
             FaultKind::Stopped => Code::Stopped,
@@ -103,6 +106,7 @@ impl fmt::Display for FaultKind {
             FaultKind::UndefinedFunction => "call of a function without a body",
             FaultKind::InvalidTarget => "invalid call or branch target",
             FaultKind::InvalidHandle => "invalid handle of a texture, sampler or surface",
+            FaultKind::TensorMap => "invalid tensor map",
             FaultKind::StackOverflow => "stack overflow",
             FaultKind::Unsupported => "instruction not supported by this engine",
             FaultKind::Stopped => "stopped by an observer",

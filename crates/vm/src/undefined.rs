@@ -78,6 +78,7 @@ impl<'a> Search<'a> {
                     }
                 }
             }
+            Operand::Tensor(tensor) => self.operand(&tensor.map, user),
             Operand::Vector(operands) | Operand::List(operands) => {
                 operands.iter().for_each(|operand| self.operand(operand, user));
             }

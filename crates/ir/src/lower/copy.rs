@@ -1,11 +1,12 @@
 //! Asynchronous copies and the barriers in shared memory that wait for them.
 
 use check::module::{Instruction, Operand};
-use isa::{Effect, Mod, OperandKind, Type};
+use isa::{Effect, Mod, OperandKind, Space, Type};
+use smallvec::SmallVec;
 
 use super::Lowering;
 use super::memory::atomic_op;
-use crate::op::{BulkMask, CopyGroup, Guard, MbarrierOp, OpKind, Reduction};
+use crate::op::{BulkMask, CopyGroup, Guard, MbarrierOp, OpKind, Reduction, TensorKind, TensorOp};
 use crate::semantics::{Order, Semantics};
 
 impl Lowering<'_> {
@@ -50,6 +51,56 @@ impl Lowering<'_> {
             Reduction { op, ty, flush: ty == Type::F32 }
         });
         self.push(guard, OpKind::CopyBulk { dst, src, size, mbarrier, mask, reduction });
+    }
+
+    /// `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`
+    pub(super) fn copy_tensor(&mut self, i: &Instruction) {
+        self.block().may_spin = true;
+        let guard = self.guard(i);
+        let tensor = i.operands.iter().find_map(|operand| match operand {
+            Operand::Tensor(tensor) => Some(&**tensor),
+            _ => None,
+        });
+        let (Some(tensor), kind) = (tensor, tensor_kind(i)) else { return };
+        // Of a load the other addresses are those of shared memory; the object is where the data goes.
+        let space = i.picks.space_of(if kind == TensorKind::Load { 0 } else { 1 });
+        let mut others = i.operands.iter().filter(|operand| matches!(operand, Operand::Address(..)));
+        let Some(shared) = others.next().map(|operand| self.address(operand, space)) else { return };
+        let mbarrier = others.next().map(|operand| self.address(operand, space));
+        let coordinates = tensor.coordinates.iter().map(|part| self.source(part, Type::B32)).collect();
+        let offsets = match self.named(i, "offsets") {
+            Some(Operand::Vector(parts)) => parts.iter().map(|part| self.source(part, Type::U16)).collect(),
+            _ => SmallVec::new(),
+        };
+        let blocks = self.named(i, "mask").map(|operand| self.source(operand, Type::U16));
+        let map = self.address(&tensor.map, Space::Generic);
+        let picks = i.picks;
+        let op = TensorOp { kind, picks, map, shared, coordinates, offsets, mbarrier, blocks };
+        self.push(guard, OpKind::CopyTensor(Box::new(op)));
+    }
+
+    /// `tensormap.replace`
+    pub(super) fn tensor_map_replace(&mut self, i: &Instruction) {
+        let guard = self.guard(i);
+        let (Some(address), Some(value)) = (i.operands.first(), i.operands.last()) else { return };
+        let address = self.address(address, i.picks.space());
+        let value = self.source(value, i.picks.ty(0));
+        let ordinal = match self.named(i, "ordinal") {
+            Some(Operand::Imm(ordinal)) => *ordinal,
+            _ => 0,
+        };
+        self.push(guard, OpKind::TensorMapReplace { address, picks: i.picks, ordinal, value });
+    }
+
+    /// `tensormap.cp_fenceproxy`
+    pub(super) fn tensor_map_copy(&mut self, i: &Instruction) {
+        self.block().may_spin = true;
+        let guard = self.guard(i);
+        let [dst, src, ..] = &i.operands[..] else { return };
+        let dst = self.address(dst, i.picks.space_of(0));
+        let src = self.address(src, i.picks.space_of(1));
+        self.push(guard, OpKind::TensorMapCopy { dst, src });
+        self.push(None, OpKind::Fence { semantics: Semantics::of_fence(i.form.opcode, &i.picks) });
     }
 
     /// `clusterlaunchcontrol.try_cancel`
@@ -136,6 +187,14 @@ fn order(op: MbarrierOp) -> Order {
         | MbarrierOp::ArriveExpecting { .. }
         | MbarrierOp::ArriveAfterCopies { .. } => Order::Release,
         MbarrierOp::Test { .. } => Order::Acquire,
+    }
+}
+
+fn tensor_kind(i: &Instruction) -> TensorKind {
+    match atomic_op(i) {
+        Some(op) => TensorKind::Reduce(op),
+        None if i.picks.has(Mod::BulkGroup) => TensorKind::Store,
+        None => TensorKind::Load,
     }
 }
 

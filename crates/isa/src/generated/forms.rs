@@ -3208,20 +3208,23 @@ const M13: &[Mod] = &[Mod::Min, Mod::Max];
 const M14: &[Mod] = &[Mod::Add];
 const M15: &[Mod] = &[Mod::CtaGroup1];
 const M16: &[Mod] = &[Mod::CtaGroup2];
-const M17: &[Mod] = &[Mod::Sat];
-const M18: &[Mod] = &[Mod::Ftz];
-const M19: &[Mod] = &[Mod::Satfinite];
-const M20: &[Mod] = &[Mod::Const];
-const M21: &[Mod] = &[Mod::Param, Mod::ParamEntry];
-const M22: &[Mod] = &[Mod::Rn, Mod::Rz, Mod::Rm, Mod::Rp];
-const M23: &[Mod] = &[Mod::Rn];
-const M24: &[Mod] = &[Mod::Cluster];
-const M25: &[Mod] = &[Mod::Acquire, Mod::Release];
-const M26: &[Mod] = &[Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta, Mod::MbarrierInit];
-const M27: &[Mod] = &[Mod::V2, Mod::V4, Mod::V8];
-const M28: &[Mod] = &[Mod::V8];
-const M29: &[Mod] = &[Mod::V4];
-const M30: &[Mod] = &[
+const M17: &[Mod] = &[Mod::N1d];
+const M18: &[Mod] = &[Mod::Im2colNoOffs];
+const M19: &[Mod] = &[Mod::N2d];
+const M20: &[Mod] = &[Mod::Sat];
+const M21: &[Mod] = &[Mod::Ftz];
+const M22: &[Mod] = &[Mod::Satfinite];
+const M23: &[Mod] = &[Mod::Const];
+const M24: &[Mod] = &[Mod::Param, Mod::ParamEntry];
+const M25: &[Mod] = &[Mod::Rn, Mod::Rz, Mod::Rm, Mod::Rp];
+const M26: &[Mod] = &[Mod::Rn];
+const M27: &[Mod] = &[Mod::Cluster];
+const M28: &[Mod] = &[Mod::Acquire, Mod::Release];
+const M29: &[Mod] = &[Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta, Mod::MbarrierInit];
+const M30: &[Mod] = &[Mod::V2, Mod::V4, Mod::V8];
+const M31: &[Mod] = &[Mod::V8];
+const M32: &[Mod] = &[Mod::V4];
+const M33: &[Mod] = &[
     Mod::Const,
     Mod::Global,
     Mod::Local,
@@ -3232,7 +3235,7 @@ const M30: &[Mod] = &[
     Mod::SharedCta,
     Mod::SharedCluster,
 ];
-const M31: &[Mod] = &[
+const M34: &[Mod] = &[
     Mod::Const,
     Mod::Local,
     Mod::Param,
@@ -3242,7 +3245,7 @@ const M31: &[Mod] = &[
     Mod::SharedCta,
     Mod::SharedCluster,
 ];
-const M32: &[Mod] = &[
+const M35: &[Mod] = &[
     Mod::L1EvictNormal,
     Mod::L1EvictUnchanged,
     Mod::L1EvictFirst,
@@ -3252,57 +3255,57 @@ const M32: &[Mod] = &[
     Mod::L2EvictFirst,
     Mod::L2EvictLast,
 ];
-const M33: &[Mod] = &[Mod::Volatile];
-const M34: &[Mod] = &[Mod::Const, Mod::Param, Mod::ParamEntry, Mod::ParamFunc];
-const M35: &[Mod] = &[Mod::Local];
-const M36: &[Mod] = &[Mod::L2EvictNormal, Mod::L2EvictFirst, Mod::L2EvictLast];
-const M37: &[Mod] = &[Mod::V4, Mod::V8];
-const M38: &[Mod] = &[Mod::L264B, Mod::L2128B, Mod::L2256B];
-const M39: &[Mod] = &[Mod::Relu];
-const M40: &[Mod] = &[Mod::Relaxed];
-const M41: &[Mod] = &[Mod::Release, Mod::Relaxed];
-const M42: &[Mod] = &[Mod::Release];
-const M43: &[Mod] = &[Mod::Acquire, Mod::Relaxed];
-const M44: &[Mod] = &[Mod::M16n8k8];
-const M45: &[Mod] = &[Mod::M16n8k16];
-const M46: &[Mod] = &[Mod::M16n8k4];
-const M47: &[Mod] = &[Mod::M8n8k4];
-const M48: &[Mod] = &[Mod::M8n8k16];
-const M49: &[Mod] = &[Mod::M16n8k32];
-const M50: &[Mod] = &[Mod::M8n8k32];
-const M51: &[Mod] = &[Mod::M16n8k64];
-const M52: &[Mod] = &[Mod::And];
-const M53: &[Mod] = &[Mod::M8n8k128];
-const M54: &[Mod] = &[Mod::M16n8k128];
-const M55: &[Mod] = &[Mod::M16n8k256];
-const M56: &[Mod] = &[Mod::KindF8f6f4];
-const M57: &[Mod] = &[Mod::SpOrderedMetadata];
-const M58: &[Mod] = &[Mod::Sp];
-const M59: &[Mod] = &[Mod::ScaleVec2X];
-const M60: &[Mod] = &[Mod::ScaleVec4X];
-const M61: &[Mod] = &[Mod::AccF32];
-const M62: &[Mod] = &[Mod::AccF16];
-const M63: &[Mod] = &[Mod::Mmio];
-const M64: &[Mod] = &[Mod::Sys];
-const M65: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
-const M66: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
-const M67: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
-const M68: &[Mod] = &[Mod::And, Mod::Or];
-const M69: &[Mod] = &[Mod::Add, Mod::And, Mod::Or];
-const M70: &[Mod] = &[Mod::A1d, Mod::A2d];
-const M71: &[Mod] = &[Mod::N16x128b];
-const M72: &[Mod] = &[Mod::X128];
-const M73: &[Mod] = &[Mod::N16x256b];
-const M74: &[Mod] = &[Mod::X64, Mod::X128];
-const M75: &[Mod] = &[Mod::KindMxf8f6f4];
-const M76: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16];
-const M77: &[Mod] = &[Mod::KindMxf4];
-const M78: &[Mod] = &[Mod::ScaleVec1X, Mod::ScaleVec4X, Mod::Block16];
-const M79: &[Mod] = &[Mod::KindMxf4nvf4];
-const M80: &[Mod] = &[Mod::ScaleVec1X];
-const M81: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16, Mod::Block32];
-const M82: &[Mod] = &[Mod::GlobalAddress];
-const M83: &[Mod] = &[
+const M36: &[Mod] = &[Mod::Volatile];
+const M37: &[Mod] = &[Mod::Const, Mod::Param, Mod::ParamEntry, Mod::ParamFunc];
+const M38: &[Mod] = &[Mod::Local];
+const M39: &[Mod] = &[Mod::L2EvictNormal, Mod::L2EvictFirst, Mod::L2EvictLast];
+const M40: &[Mod] = &[Mod::V4, Mod::V8];
+const M41: &[Mod] = &[Mod::L264B, Mod::L2128B, Mod::L2256B];
+const M42: &[Mod] = &[Mod::Relu];
+const M43: &[Mod] = &[Mod::Relaxed];
+const M44: &[Mod] = &[Mod::Release, Mod::Relaxed];
+const M45: &[Mod] = &[Mod::Release];
+const M46: &[Mod] = &[Mod::Acquire, Mod::Relaxed];
+const M47: &[Mod] = &[Mod::M16n8k8];
+const M48: &[Mod] = &[Mod::M16n8k16];
+const M49: &[Mod] = &[Mod::M16n8k4];
+const M50: &[Mod] = &[Mod::M8n8k4];
+const M51: &[Mod] = &[Mod::M8n8k16];
+const M52: &[Mod] = &[Mod::M16n8k32];
+const M53: &[Mod] = &[Mod::M8n8k32];
+const M54: &[Mod] = &[Mod::M16n8k64];
+const M55: &[Mod] = &[Mod::And];
+const M56: &[Mod] = &[Mod::M8n8k128];
+const M57: &[Mod] = &[Mod::M16n8k128];
+const M58: &[Mod] = &[Mod::M16n8k256];
+const M59: &[Mod] = &[Mod::KindF8f6f4];
+const M60: &[Mod] = &[Mod::SpOrderedMetadata];
+const M61: &[Mod] = &[Mod::Sp];
+const M62: &[Mod] = &[Mod::ScaleVec2X];
+const M63: &[Mod] = &[Mod::ScaleVec4X];
+const M64: &[Mod] = &[Mod::AccF32];
+const M65: &[Mod] = &[Mod::AccF16];
+const M66: &[Mod] = &[Mod::Mmio];
+const M67: &[Mod] = &[Mod::Sys];
+const M68: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
+const M69: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
+const M70: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
+const M71: &[Mod] = &[Mod::And, Mod::Or];
+const M72: &[Mod] = &[Mod::Add, Mod::And, Mod::Or];
+const M73: &[Mod] = &[Mod::A1d, Mod::A2d];
+const M74: &[Mod] = &[Mod::N16x128b];
+const M75: &[Mod] = &[Mod::X128];
+const M76: &[Mod] = &[Mod::N16x256b];
+const M77: &[Mod] = &[Mod::X64, Mod::X128];
+const M78: &[Mod] = &[Mod::KindMxf8f6f4];
+const M79: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16];
+const M80: &[Mod] = &[Mod::KindMxf4];
+const M81: &[Mod] = &[Mod::ScaleVec1X, Mod::ScaleVec4X, Mod::Block16];
+const M82: &[Mod] = &[Mod::KindMxf4nvf4];
+const M83: &[Mod] = &[Mod::ScaleVec1X];
+const M84: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16, Mod::Block32];
+const M85: &[Mod] = &[Mod::GlobalAddress];
+const M86: &[Mod] = &[
     Mod::Rank,
     Mod::Elemtype,
     Mod::InterleaveLayout,
@@ -3310,19 +3313,19 @@ const M83: &[Mod] = &[
     Mod::FillMode,
     Mod::SwizzleAtomicity,
 ];
-const M84: &[Mod] = &[Mod::SwizzleAtomicity];
-const M85: &[Mod] = &[Mod::GlobalStride];
-const M86: &[Mod] = &[Mod::BoxDim, Mod::GlobalDim, Mod::ElementStride];
-const M87: &[Mod] = &[Mod::Uni];
-const M88: &[Mod] = &[Mod::Cube, Mod::Acube];
-const M89: &[Mod] = &[Mod::N2dms, Mod::A2dms];
-const M90: &[Mod] = &[Mod::N2dms];
-const M91: &[Mod] = &[Mod::A2dms];
-const M92: &[Mod] = &[Mod::Ballot];
-const M93: &[Mod] = &[Mod::M16n16k16];
-const M94: &[Mod] = &[Mod::M8n32k16];
-const M95: &[Mod] = &[Mod::M32n8k16];
-const M96: &[Mod] = &[Mod::M16n16k8];
+const M87: &[Mod] = &[Mod::SwizzleAtomicity];
+const M88: &[Mod] = &[Mod::GlobalStride];
+const M89: &[Mod] = &[Mod::BoxDim, Mod::GlobalDim, Mod::ElementStride];
+const M90: &[Mod] = &[Mod::Uni];
+const M91: &[Mod] = &[Mod::Cube, Mod::Acube];
+const M92: &[Mod] = &[Mod::N2dms, Mod::A2dms];
+const M93: &[Mod] = &[Mod::N2dms];
+const M94: &[Mod] = &[Mod::A2dms];
+const M95: &[Mod] = &[Mod::Ballot];
+const M96: &[Mod] = &[Mod::M16n16k16];
+const M97: &[Mod] = &[Mod::M8n32k16];
+const M98: &[Mod] = &[Mod::M32n8k16];
+const M99: &[Mod] = &[Mod::M16n16k8];
 
 /// The table, sorted by opcode; within one, in the order of the files.
 pub static FORMS: &[Form] = &[
@@ -5122,7 +5125,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G96,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
@@ -5157,7 +5160,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G96,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
@@ -5191,7 +5194,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G96,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
@@ -5227,7 +5230,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G96,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
@@ -5261,7 +5264,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G96,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
@@ -5297,7 +5300,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G96,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
@@ -5331,7 +5334,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G96,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
@@ -5367,7 +5370,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G96,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
@@ -5392,10 +5395,19 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M17)],
+                then: Consequence::Needs(&[Condition::HasNot(M18)], Fault::Illegal(M17)),
+            },
+            Rule {
+                when: &[Condition::Has(M19)],
+                then: Consequence::Needs(&[Condition::HasNot(M18)], Fault::Illegal(M19)),
+            },
+        ],
         gates: G96,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
@@ -5420,10 +5432,19 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M17)],
+                then: Consequence::Needs(&[Condition::HasNot(M18)], Fault::Illegal(M17)),
+            },
+            Rule {
+                when: &[Condition::Has(M19)],
+                then: Consequence::Needs(&[Condition::HasNot(M18)], Fault::Illegal(M19)),
+            },
+        ],
         gates: G96,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
@@ -5450,10 +5471,58 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M17)],
+                then: Consequence::Needs(&[Condition::HasNot(M18)], Fault::Illegal(M17)),
+            },
+            Rule {
+                when: &[Condition::Has(M19)],
+                then: Consequence::Needs(&[Condition::HasNot(M18)], Fault::Illegal(M19)),
+            },
+        ],
         gates: G97,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::CopyTensor),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.reduce.async.bulk.tensor.tensor_dim.global.shared::cta.reduction.im2col_no_offs.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.3",
+        slots: &[
+            slot("reduce", C90),
+            slot("async", C62),
+            slot("bulk", C84),
+            slot("tensor", C97),
+            slot("tensor_dim", C98),
+            slot("global", C19),
+            slot("shared::cta", C63),
+            slot("reduction", C91),
+            slot("im2col_no_offs", C106),
+            slot("bulk_group", C87),
+            optional("L2::cache_hint", C25),
+        ],
+        ignored: &[],
+        head: 4,
+        operands: &[
+            read("tensor", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M17)],
+                then: Consequence::Needs(&[Condition::HasNot(M18)], Fault::Illegal(M17)),
+            },
+            Rule {
+                when: &[Condition::Has(M19)],
+                then: Consequence::Needs(&[Condition::HasNot(M18)], Fault::Illegal(M19)),
+            },
+        ],
+        gates: G97,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
@@ -5480,7 +5549,91 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: G98,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Prefetch),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.im2col{.L2::cache_hint} [tensor], offsets.1:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.4",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C84),
+            slot("prefetch", C94),
+            slot("tensor", C97),
+            slot("dim", C102),
+            slot("L2", C95),
+            slot("global", C19),
+            slot("im2col", C103),
+            optional("L2::cache_hint", C25),
+        ],
+        ignored: &[],
+        head: 4,
+        operands: &[
+            read("tensor", Kind::Address, Ty::None),
+            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(1)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[],
+        gates: G98,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Prefetch),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.im2col{.L2::cache_hint} [tensor], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.4",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C84),
+            slot("prefetch", C94),
+            slot("tensor", C97),
+            slot("dim", C104),
+            slot("L2", C95),
+            slot("global", C19),
+            slot("im2col", C103),
+            optional("L2::cache_hint", C25),
+        ],
+        ignored: &[],
+        head: 4,
+        operands: &[
+            read("tensor", Kind::Address, Ty::None),
+            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[],
+        gates: G98,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Prefetch),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.im2col{.L2::cache_hint} [tensor], offsets.3:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.4",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C84),
+            slot("prefetch", C94),
+            slot("tensor", C97),
+            slot("dim", C105),
+            slot("L2", C95),
+            slot("global", C19),
+            slot("im2col", C103),
+            optional("L2::cache_hint", C25),
+        ],
+        ignored: &[],
+        head: 4,
+        operands: &[
+            read("tensor", Kind::Address, Ty::None),
+            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(3)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[],
+        gates: G98,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Prefetch),
     },
     Form {
         opcode: Opcode::Createpolicy,
@@ -5556,36 +5709,36 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M17), Condition::TypeIn(0, T15)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T16)], Fault::Illegal(M17)),
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T15)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T16)], Fault::Illegal(M20)),
             },
             Rule {
-                when: &[Condition::Has(M17), Condition::TypeIn(0, T17)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T18)], Fault::Illegal(M17)),
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T17)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T18)], Fault::Illegal(M20)),
             },
             Rule {
-                when: &[Condition::Has(M17), Condition::TypeIn(0, T8)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T19)], Fault::Illegal(M17)),
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T8)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T19)], Fault::Illegal(M20)),
             },
             Rule {
-                when: &[Condition::Has(M17), Condition::TypeIn(0, T6)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T20)], Fault::Illegal(M17)),
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T6)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T20)], Fault::Illegal(M20)),
             },
             Rule {
-                when: &[Condition::Has(M17), Condition::TypeIn(0, T21)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T22)], Fault::Illegal(M17)),
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T21)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T22)], Fault::Illegal(M20)),
             },
             Rule {
-                when: &[Condition::Has(M17), Condition::TypeIn(0, T23)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M17)),
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T23)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M20)),
             },
             Rule {
-                when: &[Condition::Has(M17), Condition::TypeIn(0, T25)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Illegal(M17)),
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T25)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Illegal(M20)),
             },
             Rule {
-                when: &[Condition::Has(M17), Condition::TypeIn(0, T27)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T6)], Fault::Illegal(M17)),
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T27)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T6)], Fault::Illegal(M20)),
             },
         ],
         gates: &[],
@@ -5604,7 +5757,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M18), Condition::TypeIn(0, T1)],
+            when: &[Condition::Has(M21), Condition::TypeIn(0, T1)],
             then: Consequence::Gates(G100),
         }],
         gates: &[],
@@ -5629,7 +5782,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M18), Condition::TypeIn(0, T1)],
+            when: &[Condition::Has(M21), Condition::TypeIn(0, T1)],
             then: Consequence::Gates(G100),
         }],
         gates: &[],
@@ -5648,7 +5801,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M18), Condition::TypeIn(0, T1)],
+            when: &[Condition::Has(M21), Condition::TypeIn(0, T1)],
             then: Consequence::Gates(G100),
         }],
         gates: &[],
@@ -5683,7 +5836,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M18), Condition::TypeIn(1, T28)],
+            when: &[Condition::Has(M21), Condition::TypeIn(1, T28)],
             then: Consequence::Gates(G102),
         }],
         gates: &[],
@@ -5708,7 +5861,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M18), Condition::TypeIn(1, T28)],
+            when: &[Condition::Has(M21), Condition::TypeIn(1, T28)],
             then: Consequence::Gates(G102),
         }],
         gates: &[],
@@ -5727,7 +5880,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M18), Condition::TypeIn(1, T28)],
+            when: &[Condition::Has(M21), Condition::TypeIn(1, T28)],
             then: Consequence::Gates(G102),
         }],
         gates: &[],
@@ -5917,7 +6070,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) }],
+        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G100) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
@@ -5933,7 +6086,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G104) }],
+        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G104) }],
         gates: G105,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
@@ -6032,7 +6185,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G109) }],
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G109) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -6051,7 +6204,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G109) }],
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G109) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -6064,7 +6217,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::B32)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G109) }],
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G109) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -6083,7 +6236,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::B32)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G111) }],
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G111) }],
         gates: G112,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -6106,7 +6259,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)),
             read("b", Kind::Source, Ty::Pick(1)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G109) }],
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G109) }],
         gates: G113,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
@@ -6129,7 +6282,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)),
             read("b", Kind::Source, Ty::Pick(1)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G109) }],
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G109) }],
         gates: G113,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
@@ -6153,7 +6306,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G109) }],
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G109) }],
         gates: G113,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_stochastic"),
@@ -6177,7 +6330,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G109) }],
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G109) }],
         gates: G113,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_stochastic"),
@@ -6476,8 +6629,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G125) },
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G126) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G125) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G126) },
         ],
         gates: G127,
         carry: CarryFlag { reads: false, writes: false },
@@ -6492,8 +6645,8 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G125) },
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G126) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G125) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G126) },
         ],
         gates: G127,
         carry: CarryFlag { reads: false, writes: false },
@@ -6527,7 +6680,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G129) }],
+        rules: &[Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G129) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
@@ -6544,7 +6697,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G129) }],
+        rules: &[Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G129) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div"),
@@ -6561,7 +6714,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::HasNot(M23)], then: Consequence::Gates(G130) }],
+        rules: &[Rule { when: &[Condition::HasNot(M26)], then: Consequence::Gates(G130) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div"),
@@ -6713,8 +6866,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M25), Condition::HasNot(M26)], then: Consequence::Gates(G139) },
+            Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G24) },
+            Rule { when: &[Condition::Has(M28), Condition::HasNot(M29)], then: Consequence::Gates(G139) },
         ],
         gates: G140,
         carry: CarryFlag { reads: false, writes: false },
@@ -6729,8 +6882,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M25), Condition::HasNot(M26)], then: Consequence::Gates(G139) },
+            Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G24) },
+            Rule { when: &[Condition::Has(M28), Condition::HasNot(M29)], then: Consequence::Gates(G139) },
         ],
         gates: G140,
         carry: CarryFlag { reads: false, writes: false },
@@ -6745,8 +6898,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M25), Condition::HasNot(M26)], then: Consequence::Gates(G139) },
+            Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G24) },
+            Rule { when: &[Condition::Has(M28), Condition::HasNot(M29)], then: Consequence::Gates(G139) },
         ],
         gates: G140,
         carry: CarryFlag { reads: false, writes: false },
@@ -6761,8 +6914,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M25), Condition::HasNot(M26)], then: Consequence::Gates(G139) },
+            Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G24) },
+            Rule { when: &[Condition::Has(M28), Condition::HasNot(M29)], then: Consequence::Gates(G139) },
         ],
         gates: G140,
         carry: CarryFlag { reads: false, writes: false },
@@ -7092,8 +7245,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Address),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G125) },
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G126) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G125) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G126) },
         ],
         gates: G156,
         carry: CarryFlag { reads: false, writes: false },
@@ -7138,52 +7291,52 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M27)],
+                when: &[Condition::Has(M30)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M28)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M29), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::Has(M31), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M29), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
+                when: &[Condition::Has(M32), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
+                when: &[Condition::Has(M31), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M32)),
+                when: &[Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M35)),
             },
-            Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M33)),
-            },
-            Rule { when: &[Condition::Has(M33), Condition::Has(M35)], then: Consequence::Gates(G162) },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Illegal(M36)),
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M36)),
+            },
+            Rule { when: &[Condition::Has(M36), Condition::Has(M38)], then: Consequence::Gates(G162) },
+            Rule {
+                when: &[Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Illegal(M39)),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::Has(M29)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M39), Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M39)),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M39), Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M39)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M38)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M38)),
+                when: &[Condition::Has(M41)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M41)),
             },
         ],
         gates: &[],
@@ -7214,52 +7367,52 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M27)],
+                when: &[Condition::Has(M30)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M28)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M29), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::Has(M31), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M29), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
+                when: &[Condition::Has(M32), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
+                when: &[Condition::Has(M31), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M32)),
+                when: &[Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M35)),
             },
-            Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M33)),
-            },
-            Rule { when: &[Condition::Has(M33), Condition::Has(M35)], then: Consequence::Gates(G162) },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Illegal(M36)),
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M36)),
+            },
+            Rule { when: &[Condition::Has(M36), Condition::Has(M38)], then: Consequence::Gates(G162) },
+            Rule {
+                when: &[Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Illegal(M39)),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::Has(M29)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M39), Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M39)),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M39), Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M39)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M38)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M38)),
+                when: &[Condition::Has(M41)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M41)),
             },
         ],
         gates: &[],
@@ -7285,52 +7438,52 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M27)],
+                when: &[Condition::Has(M30)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M28)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M29), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::Has(M31), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M29), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
+                when: &[Condition::Has(M32), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
+                when: &[Condition::Has(M31), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M32)),
+                when: &[Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M35)),
             },
-            Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M33)),
-            },
-            Rule { when: &[Condition::Has(M33), Condition::Has(M35)], then: Consequence::Gates(G162) },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Illegal(M36)),
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M36)),
+            },
+            Rule { when: &[Condition::Has(M36), Condition::Has(M38)], then: Consequence::Gates(G162) },
+            Rule {
+                when: &[Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Illegal(M39)),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::Has(M29)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M39), Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M39)),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M39), Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M39)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M38)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M38)),
+                when: &[Condition::Has(M41)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M41)),
             },
         ],
         gates: &[],
@@ -7362,52 +7515,52 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M27)],
+                when: &[Condition::Has(M30)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M28)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M29), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::Has(M31), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M29), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
+                when: &[Condition::Has(M32), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
+                when: &[Condition::Has(M31), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M32)),
+                when: &[Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M35)),
             },
-            Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M33)),
-            },
-            Rule { when: &[Condition::Has(M33), Condition::Has(M35)], then: Consequence::Gates(G162) },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Illegal(M36)),
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M36)),
+            },
+            Rule { when: &[Condition::Has(M36), Condition::Has(M38)], then: Consequence::Gates(G162) },
+            Rule {
+                when: &[Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Illegal(M39)),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::Has(M29)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M39), Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M39)),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M39), Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M39)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M38)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M38)),
+                when: &[Condition::Has(M41)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M41)),
             },
         ],
         gates: &[],
@@ -7430,52 +7583,52 @@ pub static FORMS: &[Form] = &[
         operands: &[write("d", Kind::Register, Ty::Pick(0)).wider(), read("a", Kind::Address, Ty::None)],
         rules: &[
             Rule {
-                when: &[Condition::Has(M27)],
+                when: &[Condition::Has(M30)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M28)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M29), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::Has(M31), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M29), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
+                when: &[Condition::Has(M32), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
+                when: &[Condition::Has(M31), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M32)),
+                when: &[Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M35)),
             },
-            Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M33)),
-            },
-            Rule { when: &[Condition::Has(M33), Condition::Has(M35)], then: Consequence::Gates(G162) },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Illegal(M36)),
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M36)),
+            },
+            Rule { when: &[Condition::Has(M36), Condition::Has(M38)], then: Consequence::Gates(G162) },
+            Rule {
+                when: &[Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Illegal(M39)),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::Has(M29)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M39), Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M39)),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M39), Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M39)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M38)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M38)),
+                when: &[Condition::Has(M41)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M41)),
             },
         ],
         gates: &[],
@@ -7505,44 +7658,44 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M27)],
+                when: &[Condition::Has(M30)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M28)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M29), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::Has(M31), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M29), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
+                when: &[Condition::Has(M32), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
+                when: &[Condition::Has(M31), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M32)),
+                when: &[Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M35)),
             },
-            Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M33)),
-            },
-            Rule { when: &[Condition::Has(M33), Condition::Has(M35)], then: Consequence::Gates(G162) },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Illegal(M36)),
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M36)),
+            },
+            Rule { when: &[Condition::Has(M36), Condition::Has(M38)], then: Consequence::Gates(G162) },
+            Rule {
+                when: &[Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Illegal(M39)),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::Has(M29)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M39), Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M39)),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M39), Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M39)),
             },
         ],
         gates: &[],
@@ -7573,44 +7726,44 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M27)],
+                when: &[Condition::Has(M30)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M28)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M29), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::Has(M31), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M29), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
+                when: &[Condition::Has(M32), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
+                when: &[Condition::Has(M31), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M32)),
+                when: &[Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M35)),
             },
-            Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M33)),
-            },
-            Rule { when: &[Condition::Has(M33), Condition::Has(M35)], then: Consequence::Gates(G162) },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Illegal(M36)),
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M36)),
+            },
+            Rule { when: &[Condition::Has(M36), Condition::Has(M38)], then: Consequence::Gates(G162) },
+            Rule {
+                when: &[Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Illegal(M39)),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::Has(M29)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M39), Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M39)),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M39), Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M39)),
             },
         ],
         gates: &[],
@@ -7873,11 +8026,11 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule { when: &[Condition::HasNot(M5)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M27)],
+                when: &[Condition::Has(M30)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M29)],
+                when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
         ],
@@ -8346,7 +8499,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G191) }],
+        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G191) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
@@ -8388,7 +8541,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G194) }],
+        rules: &[Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G194) }],
         gates: G195,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -8407,7 +8560,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G194) }],
+        rules: &[Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G194) }],
         gates: G195,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -8420,7 +8573,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G194) }],
+        rules: &[Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G194) }],
         gates: G196,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -8439,7 +8592,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G194) }],
+        rules: &[Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G194) }],
         gates: G196,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -8452,7 +8605,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)).sink(), read("a", Kind::Address, Ty::None)],
-        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G194) }],
+        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G194) }],
         gates: G197,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -8471,7 +8624,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)).sink(), read("a", Kind::Address, Ty::None)],
-        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G194) }],
+        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G194) }],
         gates: G197,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -8488,7 +8641,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G194) }],
+        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G194) }],
         gates: G200,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -8511,7 +8664,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G194) }],
+        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G194) }],
         gates: G200,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -8528,7 +8681,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G201) }],
+        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G201) }],
         gates: G197,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -8552,7 +8705,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G201) }],
+        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G201) }],
         gates: G197,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -8574,7 +8727,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G194) }],
+        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G194) }],
         gates: G202,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -8598,7 +8751,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G194) }],
+        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G194) }],
         gates: G202,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -8611,7 +8764,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)).sink(), read("a", Kind::Address, Ty::None)],
-        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G194) }],
+        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G194) }],
         gates: G205,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -8630,7 +8783,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)).sink(), read("a", Kind::Address, Ty::None)],
-        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G194) }],
+        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G194) }],
         gates: G205,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -8647,7 +8800,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G194) }],
+        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G194) }],
         gates: G208,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -8670,7 +8823,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G194) }],
+        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G194) }],
         gates: G208,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -8692,7 +8845,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G209) }],
+        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G209) }],
         gates: G205,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -8716,7 +8869,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G209) }],
+        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G209) }],
         gates: G205,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -8738,7 +8891,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G194) }],
+        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G194) }],
         gates: G210,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -8762,7 +8915,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G194) }],
+        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G194) }],
         gates: G210,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -8779,7 +8932,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G194) }],
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G194) }],
         gates: G213,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -8802,7 +8955,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G194) }],
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G194) }],
         gates: G213,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -8819,7 +8972,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G194) }],
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G194) }],
         gates: G216,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -8843,7 +8996,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G194) }],
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G194) }],
         gates: G216,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -8861,7 +9014,7 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Pick(0)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G194) }],
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G194) }],
         gates: G219,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -8885,7 +9038,7 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Pick(0)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G194) }],
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G194) }],
         gates: G219,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -8903,7 +9056,7 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G194) }],
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G194) }],
         gates: G222,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -8928,7 +9081,7 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G194) }],
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G194) }],
         gates: G222,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -9153,7 +9306,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G233) }],
+        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G233) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
@@ -9213,8 +9366,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G235) },
-            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G236) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G235) },
+            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G236) },
             Rule {
                 when: &[Condition::TypeIn(3, T33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
@@ -9252,8 +9405,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G238) },
-            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G236) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G238) },
+            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G236) },
         ],
         gates: G237,
         carry: CarryFlag { reads: false, writes: false },
@@ -9283,9 +9436,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G239) },
-            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G238) },
-            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G236) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G239) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G238) },
+            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G236) },
         ],
         gates: G237,
         carry: CarryFlag { reads: false, writes: false },
@@ -9316,10 +9469,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G240) },
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G241) },
-            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G242) },
-            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G243) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G240) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G241) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G242) },
+            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G243) },
         ],
         gates: G237,
         carry: CarryFlag { reads: false, writes: false },
@@ -9350,9 +9503,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G244) },
-            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G236) },
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G245) },
+            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G244) },
+            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G236) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G245) },
         ],
         gates: G237,
         carry: CarryFlag { reads: false, writes: false },
@@ -9383,9 +9536,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G246) },
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G245) },
-            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G246) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G245) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G247) },
         ],
         gates: G237,
         carry: CarryFlag { reads: false, writes: false },
@@ -9417,10 +9570,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G248) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G250) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G251) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G248) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G251) },
         ],
         gates: G237,
         carry: CarryFlag { reads: false, writes: false },
@@ -9451,9 +9604,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G253) },
+            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G253) },
             Rule { when: &[Condition::TypeIn(0, T34)], then: Consequence::Gates(G254) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G255) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G255) },
             Rule {
                 when: &[Condition::TypeIn(3, T33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
@@ -9492,7 +9645,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G255) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G255) },
             Rule {
                 when: &[Condition::TypeIn(3, T33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
@@ -9827,14 +9980,14 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule { when: &[Condition::TypeIn(0, T34)], then: Consequence::Gates(G260) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G255) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G255) },
             Rule {
                 when: &[Condition::TypeIn(0, T34)],
-                then: Consequence::Needs(&[Condition::Has(M57)], Fault::Illegal(M58)),
+                then: Consequence::Needs(&[Condition::Has(M60)], Fault::Illegal(M61)),
             },
             Rule {
-                when: &[Condition::Has(M56)],
-                then: Consequence::Needs(&[Condition::Has(M57)], Fault::Illegal(M58)),
+                when: &[Condition::Has(M59)],
+                then: Consequence::Needs(&[Condition::Has(M60)], Fault::Illegal(M61)),
             },
             Rule {
                 when: &[Condition::TypeIn(3, T33)],
@@ -9959,10 +10112,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M59)],
+                when: &[Condition::Has(M62)],
                 then: Consequence::Needs(&[Condition::TypeIn(4, T35)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M60), Condition::TypeIn(4, T35)], then: Consequence::Gates(G268) },
+            Rule { when: &[Condition::Has(M63), Condition::TypeIn(4, T35)], then: Consequence::Gates(G268) },
         ],
         gates: G265,
         carry: CarryFlag { reads: false, writes: false },
@@ -10079,10 +10232,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M59)],
+                when: &[Condition::Has(M62)],
                 then: Consequence::Needs(&[Condition::TypeIn(4, T35)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M60), Condition::TypeIn(4, T35)], then: Consequence::Gates(G268) },
+            Rule { when: &[Condition::Has(M63), Condition::TypeIn(4, T35)], then: Consequence::Gates(G268) },
         ],
         gates: G271,
         carry: CarryFlag { reads: false, writes: false },
@@ -10152,8 +10305,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M29), Condition::TypeIn(0, T31)],
-            then: Consequence::Needs(&[Condition::HasNot(M29)], Fault::Vector),
+            when: &[Condition::Has(M32), Condition::TypeIn(0, T31)],
+            then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Vector),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -10435,41 +10588,41 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G285) },
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G285) },
             Rule {
-                when: &[Condition::Has(M61)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M61)),
+                when: &[Condition::Has(M64)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M64)),
             },
             Rule {
-                when: &[Condition::Has(M61)],
-                then: Consequence::Needs(&[Condition::Has(M14)], Fault::Illegal(M61)),
+                when: &[Condition::Has(M64)],
+                then: Consequence::Needs(&[Condition::Has(M14)], Fault::Illegal(M64)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M62)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M62)),
+                when: &[Condition::Has(M65)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M65)),
             },
             Rule {
-                when: &[Condition::Has(M62)],
-                then: Consequence::Needs(&[Condition::Has(M14)], Fault::Illegal(M62)),
+                when: &[Condition::Has(M65)],
+                then: Consequence::Needs(&[Condition::Has(M14)], Fault::Illegal(M65)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T39)],
-                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T40)],
-                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M30)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M30)),
             },
             Rule {
-                when: &[Condition::Has(M28)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
             },
             Rule {
@@ -10502,41 +10655,41 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G285) },
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G285) },
             Rule {
-                when: &[Condition::Has(M61)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M61)),
+                when: &[Condition::Has(M64)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M64)),
             },
             Rule {
-                when: &[Condition::Has(M61)],
-                then: Consequence::Needs(&[Condition::Has(M14)], Fault::Illegal(M61)),
+                when: &[Condition::Has(M64)],
+                then: Consequence::Needs(&[Condition::Has(M14)], Fault::Illegal(M64)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M62)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M62)),
+                when: &[Condition::Has(M65)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M65)),
             },
             Rule {
-                when: &[Condition::Has(M62)],
-                then: Consequence::Needs(&[Condition::Has(M14)], Fault::Illegal(M62)),
+                when: &[Condition::Has(M65)],
+                then: Consequence::Needs(&[Condition::Has(M14)], Fault::Illegal(M65)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T39)],
-                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T40)],
-                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M30)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M30)),
             },
             Rule {
-                when: &[Condition::Has(M28)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
             },
             Rule {
@@ -10569,41 +10722,41 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G285) },
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G285) },
             Rule {
-                when: &[Condition::Has(M61)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M61)),
+                when: &[Condition::Has(M64)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M64)),
             },
             Rule {
-                when: &[Condition::Has(M61)],
-                then: Consequence::Needs(&[Condition::Has(M14)], Fault::Illegal(M61)),
+                when: &[Condition::Has(M64)],
+                then: Consequence::Needs(&[Condition::Has(M14)], Fault::Illegal(M64)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M62)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M62)),
+                when: &[Condition::Has(M65)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M65)),
             },
             Rule {
-                when: &[Condition::Has(M62)],
-                then: Consequence::Needs(&[Condition::Has(M14)], Fault::Illegal(M62)),
+                when: &[Condition::Has(M65)],
+                then: Consequence::Needs(&[Condition::Has(M14)], Fault::Illegal(M65)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T39)],
-                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T40)],
-                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M30)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M30)),
             },
             Rule {
-                when: &[Condition::Has(M28)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
             },
             Rule {
@@ -10635,23 +10788,23 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(0, T39)],
-                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T40)],
-                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M30)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M30)),
             },
             Rule {
-                when: &[Condition::Has(M28)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
             },
         ],
         gates: G286,
@@ -10679,23 +10832,23 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(0, T39)],
-                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T40)],
-                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M30)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M30)),
             },
             Rule {
-                when: &[Condition::Has(M28)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
             },
         ],
         gates: G286,
@@ -10723,23 +10876,23 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(0, T39)],
-                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T40)],
-                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M30)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M30)),
             },
             Rule {
-                when: &[Condition::Has(M28)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
             },
         ],
         gates: G286,
@@ -10765,20 +10918,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M30)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M30)),
             },
             Rule {
-                when: &[Condition::Has(M28)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M13), Condition::TypeIn(0, T45)],
-                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M11)],
@@ -10818,20 +10971,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M30)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M30)),
             },
             Rule {
-                when: &[Condition::Has(M28)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M13), Condition::TypeIn(0, T45)],
-                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M11)],
@@ -10871,20 +11024,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M30)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M30)),
             },
             Rule {
-                when: &[Condition::Has(M28)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M13), Condition::TypeIn(0, T45)],
-                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M11)],
@@ -11128,7 +11281,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G298) }],
+        rules: &[Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G298) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
@@ -11141,7 +11294,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G298) }],
+        rules: &[Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G298) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -11154,7 +11307,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M23)], then: Consequence::Gates(G299) }],
+        rules: &[Rule { when: &[Condition::HasNot(M26)], then: Consequence::Gates(G299) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -11531,12 +11684,12 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M63)], then: Consequence::Gates(G315) },
+            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G315) },
             Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Illegal(M63)),
+                when: &[Condition::Has(M66)],
+                then: Consequence::Needs(&[Condition::Has(M67)], Fault::Illegal(M66)),
             },
-            Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G316) },
+            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G316) },
         ],
         gates: G314,
         carry: CarryFlag { reads: false, writes: false },
@@ -11718,19 +11871,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M18)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M18)),
+                when: &[Condition::Has(M21)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M21)),
             },
             Rule {
-                when: &[Condition::Has(M65)],
+                when: &[Condition::Has(M68)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T48)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M66)],
+                when: &[Condition::Has(M69)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T49)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M67)],
+                when: &[Condition::Has(M70)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T50)], Fault::Comparison),
             },
         ],
@@ -11759,19 +11912,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M18)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M18)),
+                when: &[Condition::Has(M21)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M21)),
             },
             Rule {
-                when: &[Condition::Has(M65)],
+                when: &[Condition::Has(M68)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T48)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M66)],
+                when: &[Condition::Has(M69)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T49)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M67)],
+                when: &[Condition::Has(M70)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T50)], Fault::Comparison),
             },
         ],
@@ -11793,19 +11946,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M18)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T51)], Fault::Illegal(M18)),
+                when: &[Condition::Has(M21)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T51)], Fault::Illegal(M21)),
             },
             Rule {
-                when: &[Condition::Has(M65)],
+                when: &[Condition::Has(M68)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T48)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M66)],
+                when: &[Condition::Has(M69)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T52)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M67)],
+                when: &[Condition::Has(M70)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T53)], Fault::Comparison),
             },
         ],
@@ -11834,19 +11987,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M18)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T51)], Fault::Illegal(M18)),
+                when: &[Condition::Has(M21)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T51)], Fault::Illegal(M21)),
             },
             Rule {
-                when: &[Condition::Has(M65)],
+                when: &[Condition::Has(M68)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T48)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M66)],
+                when: &[Condition::Has(M69)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T52)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M67)],
+                when: &[Condition::Has(M70)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T53)], Fault::Comparison),
             },
         ],
@@ -11868,15 +12021,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M65)],
+                when: &[Condition::Has(M68)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T48)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M66)],
+                when: &[Condition::Has(M69)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M67)],
+                when: &[Condition::Has(M70)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T55)], Fault::Comparison),
             },
         ],
@@ -11899,15 +12052,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M65)],
+                when: &[Condition::Has(M68)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T48)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M66)],
+                when: &[Condition::Has(M69)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M67)],
+                when: &[Condition::Has(M70)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T55)], Fault::Comparison),
             },
         ],
@@ -11928,8 +12081,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M65)],
-            then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
+            when: &[Condition::Has(M68)],
+            then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
         gates: G321,
         carry: CarryFlag { reads: false, writes: false },
@@ -11955,8 +12108,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M65)],
-            then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
+            when: &[Condition::Has(M68)],
+            then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
         gates: G321,
         carry: CarryFlag { reads: false, writes: false },
@@ -11975,8 +12128,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M65)],
-            then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
+            when: &[Condition::Has(M68)],
+            then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
         gates: G320,
         carry: CarryFlag { reads: false, writes: false },
@@ -11996,8 +12149,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M65)],
-            then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
+            when: &[Condition::Has(M68)],
+            then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
         gates: G320,
         carry: CarryFlag { reads: false, writes: false },
@@ -12017,8 +12170,8 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M65)],
-                then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
+                when: &[Condition::Has(M68)],
+                then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
             },
             Rule { when: &[Condition::TypeIn(0, T13)], then: Consequence::Gates(G322) },
         ],
@@ -12047,8 +12200,8 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M65)],
-                then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
+                when: &[Condition::Has(M68)],
+                then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
             },
             Rule { when: &[Condition::TypeIn(0, T13)], then: Consequence::Gates(G322) },
         ],
@@ -12069,8 +12222,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M65)],
-            then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
+            when: &[Condition::Has(M68)],
+            then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
         gates: G323,
         carry: CarryFlag { reads: false, writes: false },
@@ -12090,8 +12243,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M65)],
-            then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
+            when: &[Condition::Has(M68)],
+            then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
         gates: G323,
         carry: CarryFlag { reads: false, writes: false },
@@ -12124,19 +12277,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M18)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Illegal(M18)),
+                when: &[Condition::Has(M21)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Illegal(M21)),
             },
             Rule {
-                when: &[Condition::Has(M65)],
+                when: &[Condition::Has(M68)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M66)],
+                when: &[Condition::Has(M69)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M67)],
+                when: &[Condition::Has(M70)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Comparison),
             },
         ],
@@ -12159,19 +12312,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M18)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Illegal(M18)),
+                when: &[Condition::Has(M21)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Illegal(M21)),
             },
             Rule {
-                when: &[Condition::Has(M65)],
+                when: &[Condition::Has(M68)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M66)],
+                when: &[Condition::Has(M69)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M67)],
+                when: &[Condition::Has(M70)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Comparison),
             },
         ],
@@ -12192,8 +12345,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M65)],
-            then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
+            when: &[Condition::Has(M68)],
+            then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -12213,8 +12366,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M65)],
-            then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
+            when: &[Condition::Has(M68)],
+            then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -12233,8 +12386,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M65)],
-            then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
+            when: &[Condition::Has(M68)],
+            then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -12254,8 +12407,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M65)],
-            then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
+            when: &[Condition::Has(M68)],
+            then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -12274,8 +12427,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M65)],
-            then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
+            when: &[Condition::Has(M68)],
+            then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
         gates: G325,
         carry: CarryFlag { reads: false, writes: false },
@@ -12295,8 +12448,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M65)],
-            then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
+            when: &[Condition::Has(M68)],
+            then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
         gates: G325,
         carry: CarryFlag { reads: false, writes: false },
@@ -12315,8 +12468,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M65)],
-            then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
+            when: &[Condition::Has(M68)],
+            then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
         gates: G326,
         carry: CarryFlag { reads: false, writes: false },
@@ -12336,8 +12489,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M65)],
-            then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
+            when: &[Condition::Has(M68)],
+            then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
         gates: G326,
         carry: CarryFlag { reads: false, writes: false },
@@ -12489,7 +12642,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G330) }],
+        rules: &[Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G330) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt_approx"),
@@ -12502,7 +12655,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G330) }],
+        rules: &[Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G330) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -12515,7 +12668,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M23)], then: Consequence::Gates(G331) }],
+        rules: &[Rule { when: &[Condition::HasNot(M26)], then: Consequence::Gates(G331) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -12542,48 +12695,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M27)],
+                when: &[Condition::Has(M30)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M28)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M29), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::Has(M31), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M29), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
+                when: &[Condition::Has(M32), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
+                when: &[Condition::Has(M31), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M32)),
+                when: &[Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M35)),
             },
-            Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M33)),
-            },
-            Rule { when: &[Condition::Has(M33), Condition::Has(M35)], then: Consequence::Gates(G162) },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Illegal(M36)),
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M36)),
+            },
+            Rule { when: &[Condition::Has(M36), Condition::Has(M38)], then: Consequence::Gates(G162) },
+            Rule {
+                when: &[Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Illegal(M39)),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::Has(M29)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M39), Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M39)),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M39), Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M39)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -12613,48 +12766,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M27)],
+                when: &[Condition::Has(M30)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M28)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M29), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::Has(M31), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M29), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
+                when: &[Condition::Has(M32), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
+                when: &[Condition::Has(M31), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M32)),
+                when: &[Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M35)),
             },
-            Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M33)),
-            },
-            Rule { when: &[Condition::Has(M33), Condition::Has(M35)], then: Consequence::Gates(G162) },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Illegal(M36)),
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M36)),
+            },
+            Rule { when: &[Condition::Has(M36), Condition::Has(M38)], then: Consequence::Gates(G162) },
+            Rule {
+                when: &[Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Illegal(M39)),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::Has(M29)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M39), Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M39)),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M39), Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M39)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -12679,48 +12832,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M27)],
+                when: &[Condition::Has(M30)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M28)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M29), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::Has(M31), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M29), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
+                when: &[Condition::Has(M32), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
+                when: &[Condition::Has(M31), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M32)),
+                when: &[Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M35)),
             },
-            Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M33)),
-            },
-            Rule { when: &[Condition::Has(M33), Condition::Has(M35)], then: Consequence::Gates(G162) },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Illegal(M36)),
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M36)),
+            },
+            Rule { when: &[Condition::Has(M36), Condition::Has(M38)], then: Consequence::Gates(G162) },
+            Rule {
+                when: &[Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Illegal(M39)),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::Has(M29)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M39), Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M39)),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M39), Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M39)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -12751,48 +12904,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M27)],
+                when: &[Condition::Has(M30)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M28)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M29), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::Has(M31), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M29), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
+                when: &[Condition::Has(M32), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
+                when: &[Condition::Has(M31), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M32)),
+                when: &[Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M35)),
             },
-            Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M33)),
-            },
-            Rule { when: &[Condition::Has(M33), Condition::Has(M35)], then: Consequence::Gates(G162) },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Illegal(M36)),
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M36)),
+            },
+            Rule { when: &[Condition::Has(M36), Condition::Has(M38)], then: Consequence::Gates(G162) },
+            Rule {
+                when: &[Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Illegal(M39)),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::Has(M29)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M39), Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M39)),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M39), Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M39)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -12815,48 +12968,48 @@ pub static FORMS: &[Form] = &[
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0)).wider()],
         rules: &[
             Rule {
-                when: &[Condition::Has(M27)],
+                when: &[Condition::Has(M30)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M28)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M29), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::Has(M31), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M29), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
+                when: &[Condition::Has(M32), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
+                when: &[Condition::Has(M31), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M32)),
+                when: &[Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M35)),
             },
-            Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M33)),
-            },
-            Rule { when: &[Condition::Has(M33), Condition::Has(M35)], then: Consequence::Gates(G162) },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Illegal(M36)),
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M36)),
+            },
+            Rule { when: &[Condition::Has(M36), Condition::Has(M38)], then: Consequence::Gates(G162) },
+            Rule {
+                when: &[Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Illegal(M39)),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::Has(M29)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M39), Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M39)),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M39), Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M39)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -12883,8 +13036,8 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M29), Condition::TypeIn(0, T31)],
-            then: Consequence::Needs(&[Condition::HasNot(M29)], Fault::Vector),
+            when: &[Condition::Has(M32), Condition::TypeIn(0, T31)],
+            then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Vector),
         }],
         gates: G338,
         carry: CarryFlag { reads: false, writes: false },
@@ -12906,12 +13059,12 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M63)], then: Consequence::Gates(G315) },
+            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G315) },
             Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Illegal(M63)),
+                when: &[Condition::Has(M66)],
+                then: Consequence::Needs(&[Condition::Has(M67)], Fault::Illegal(M66)),
             },
-            Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G316) },
+            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G316) },
         ],
         gates: G338,
         carry: CarryFlag { reads: false, writes: false },
@@ -13293,7 +13446,7 @@ pub static FORMS: &[Form] = &[
             read("surface", Kind::Texels, Ty::None),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M29)],
+            when: &[Condition::Has(M32)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T56)], Fault::Vector),
         }],
         gates: &[],
@@ -13338,8 +13491,8 @@ pub static FORMS: &[Form] = &[
             },
             Rule { when: &[Condition::Has(M13), Condition::TypeIn(0, T1)], then: Consequence::Gates(G358) },
             Rule {
-                when: &[Condition::Has(M68)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Illegal(M68)),
+                when: &[Condition::Has(M71)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Illegal(M71)),
             },
         ],
         gates: &[],
@@ -13361,8 +13514,8 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("surface", Kind::Texels, Ty::None), read("c", Kind::Source, Ty::Pick(0)).wider()],
         rules: &[Rule {
-            when: &[Condition::Has(M69)],
-            then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Illegal(M69)),
+            when: &[Condition::Has(M72)],
+            then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Illegal(M72)),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -13387,7 +13540,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M29)],
+            when: &[Condition::Has(M32)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T56)], Fault::Vector),
         }],
         gates: &[],
@@ -13412,7 +13565,7 @@ pub static FORMS: &[Form] = &[
             read("surface", Kind::Texels, Ty::None),
             read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G361) }],
+        rules: &[Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G361) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sust),
@@ -13566,12 +13719,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::HasNot(M72)], Fault::Illegal(M71)),
+                when: &[Condition::Has(M74)],
+                then: Consequence::Needs(&[Condition::HasNot(M75)], Fault::Illegal(M74)),
             },
             Rule {
-                when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Illegal(M73)),
+                when: &[Condition::Has(M76)],
+                then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M76)),
             },
         ],
         gates: G375,
@@ -13600,12 +13753,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::HasNot(M72)], Fault::Illegal(M71)),
+                when: &[Condition::Has(M74)],
+                then: Consequence::Needs(&[Condition::HasNot(M75)], Fault::Illegal(M74)),
             },
             Rule {
-                when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Illegal(M73)),
+                when: &[Condition::Has(M76)],
+                then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M76)),
             },
         ],
         gates: G375,
@@ -13633,12 +13786,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::HasNot(M72)], Fault::Illegal(M71)),
+                when: &[Condition::Has(M74)],
+                then: Consequence::Needs(&[Condition::HasNot(M75)], Fault::Illegal(M74)),
             },
             Rule {
-                when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Illegal(M73)),
+                when: &[Condition::Has(M76)],
+                then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M76)),
             },
         ],
         gates: G377,
@@ -13667,12 +13820,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::HasNot(M72)], Fault::Illegal(M71)),
+                when: &[Condition::Has(M74)],
+                then: Consequence::Needs(&[Condition::HasNot(M75)], Fault::Illegal(M74)),
             },
             Rule {
-                when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Illegal(M73)),
+                when: &[Condition::Has(M76)],
+                then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M76)),
             },
         ],
         gates: G377,
@@ -14199,20 +14352,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Illegal(M75)),
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
             },
             Rule {
-                when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Illegal(M77)),
+                when: &[Condition::Has(M80)],
+                then: Consequence::Needs(&[Condition::HasNot(M81)], Fault::Illegal(M80)),
             },
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
+                when: &[Condition::Has(M82)],
+                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::Has(M81)], Fault::Missing("scale_vec_size")),
+                when: &[Condition::Has(M82)],
+                then: Consequence::Needs(&[Condition::Has(M84)], Fault::Missing("scale_vec_size")),
             },
             Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
             Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
@@ -14246,20 +14399,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Illegal(M75)),
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
             },
             Rule {
-                when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Illegal(M77)),
+                when: &[Condition::Has(M80)],
+                then: Consequence::Needs(&[Condition::HasNot(M81)], Fault::Illegal(M80)),
             },
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
+                when: &[Condition::Has(M82)],
+                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::Has(M81)], Fault::Missing("scale_vec_size")),
+                when: &[Condition::Has(M82)],
+                then: Consequence::Needs(&[Condition::Has(M84)], Fault::Missing("scale_vec_size")),
             },
             Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
             Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
@@ -14295,20 +14448,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Illegal(M75)),
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
             },
             Rule {
-                when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Illegal(M77)),
+                when: &[Condition::Has(M80)],
+                then: Consequence::Needs(&[Condition::HasNot(M81)], Fault::Illegal(M80)),
             },
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
+                when: &[Condition::Has(M82)],
+                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::Has(M81)], Fault::Missing("scale_vec_size")),
+                when: &[Condition::Has(M82)],
+                then: Consequence::Needs(&[Condition::Has(M84)], Fault::Missing("scale_vec_size")),
             },
             Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
             Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
@@ -14344,20 +14497,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Illegal(M75)),
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
             },
             Rule {
-                when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Illegal(M77)),
+                when: &[Condition::Has(M80)],
+                then: Consequence::Needs(&[Condition::HasNot(M81)], Fault::Illegal(M80)),
             },
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
+                when: &[Condition::Has(M82)],
+                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::Has(M81)], Fault::Missing("scale_vec_size")),
+                when: &[Condition::Has(M82)],
+                then: Consequence::Needs(&[Condition::Has(M84)], Fault::Missing("scale_vec_size")),
             },
             Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
             Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
@@ -14441,18 +14594,18 @@ pub static FORMS: &[Form] = &[
         operands: &[read("a", Kind::Address, Ty::None), read("value", Kind::Source, Ty::Pick(0))],
         rules: &[
             Rule {
-                when: &[Condition::Has(M82)],
+                when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T2)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M83)],
+                when: &[Condition::Has(M86)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G398) },
         ],
         gates: G399,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorMapReplace),
     },
     Form {
         opcode: Opcode::Tensormap,
@@ -14475,17 +14628,17 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M85)],
+                when: &[Condition::Has(M88)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T2)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M86)],
+                when: &[Condition::Has(M89)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
         ],
         gates: G399,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorMapReplace),
     },
     Form {
         opcode: Opcode::Tensormap,
@@ -14511,7 +14664,7 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: G400,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorMapCopy),
     },
     Form {
         opcode: Opcode::Testp,
@@ -14544,14 +14697,14 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
             Rule {
-                when: &[Condition::Has(M88)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M88)),
+                when: &[Condition::Has(M91)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
             },
             Rule {
-                when: &[Condition::Has(M89)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M89)),
+                when: &[Condition::Has(M92)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M92)),
             },
         ],
         gates: &[],
@@ -14577,14 +14730,14 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
             Rule {
-                when: &[Condition::Has(M89)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M89)),
+                when: &[Condition::Has(M92)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M92)),
             },
             Rule {
-                when: &[Condition::Has(M88)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M88)),
+                when: &[Condition::Has(M91)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
             },
         ],
         gates: G405,
@@ -14611,18 +14764,18 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
             Rule {
-                when: &[Condition::Has(M90)],
-                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M90)),
+                when: &[Condition::Has(M93)],
+                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M93)),
+            },
+            Rule {
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::HasNot(M94)], Fault::Illegal(M94)),
             },
             Rule {
                 when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Illegal(M91)),
-            },
-            Rule {
-                when: &[Condition::Has(M88)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M88)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
             },
         ],
         gates: G406,
@@ -14650,19 +14803,19 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
-            Rule { when: &[Condition::Has(M88)], then: Consequence::Gates(G407) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M91)], then: Consequence::Gates(G407) },
             Rule {
-                when: &[Condition::Has(M90)],
-                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M90)),
+                when: &[Condition::Has(M93)],
+                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M93)),
+            },
+            Rule {
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::HasNot(M94)], Fault::Illegal(M94)),
             },
             Rule {
                 when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Illegal(M91)),
-            },
-            Rule {
-                when: &[Condition::Has(M88)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M88)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
             },
         ],
         gates: G408,
@@ -14688,14 +14841,14 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
             Rule {
-                when: &[Condition::Has(M88)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M88)),
+                when: &[Condition::Has(M91)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
             },
             Rule {
-                when: &[Condition::Has(M89)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M89)),
+                when: &[Condition::Has(M92)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M92)),
             },
         ],
         gates: G409,
@@ -14722,14 +14875,14 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
             Rule {
-                when: &[Condition::Has(M89)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M89)),
+                when: &[Condition::Has(M92)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M92)),
             },
             Rule {
-                when: &[Condition::Has(M88)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M88)),
+                when: &[Condition::Has(M91)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
             },
         ],
         gates: G410,
@@ -14757,18 +14910,18 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
             Rule {
-                when: &[Condition::Has(M90)],
-                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M90)),
+                when: &[Condition::Has(M93)],
+                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M93)),
+            },
+            Rule {
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::HasNot(M94)], Fault::Illegal(M94)),
             },
             Rule {
                 when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Illegal(M91)),
-            },
-            Rule {
-                when: &[Condition::Has(M88)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M88)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
             },
         ],
         gates: G411,
@@ -14797,19 +14950,19 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
-            Rule { when: &[Condition::Has(M88)], then: Consequence::Gates(G407) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M91)], then: Consequence::Gates(G407) },
             Rule {
-                when: &[Condition::Has(M90)],
-                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M90)),
+                when: &[Condition::Has(M93)],
+                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M93)),
+            },
+            Rule {
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::HasNot(M94)], Fault::Illegal(M94)),
             },
             Rule {
                 when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Illegal(M91)),
-            },
-            Rule {
-                when: &[Condition::Has(M88)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M88)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
             },
         ],
         gates: G412,
@@ -14834,7 +14987,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) }],
+        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) }],
         gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
@@ -14858,7 +15011,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) }],
+        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) }],
         gates: G410,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
@@ -14883,7 +15036,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) }],
+        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) }],
         gates: G411,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
@@ -14910,8 +15063,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
-            Rule { when: &[Condition::Has(M88)], then: Consequence::Gates(G407) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M91)], then: Consequence::Gates(G407) },
         ],
         gates: G412,
         carry: CarryFlag { reads: false, writes: false },
@@ -14936,7 +15089,7 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) }],
+        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) }],
         gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
@@ -14961,7 +15114,7 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) }],
+        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) }],
         gates: G410,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
@@ -14987,7 +15140,7 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) }],
+        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) }],
         gates: G411,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
@@ -15015,8 +15168,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
-            Rule { when: &[Condition::Has(M88)], then: Consequence::Gates(G407) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M91)], then: Consequence::Gates(G407) },
         ],
         gates: G412,
         carry: CarryFlag { reads: false, writes: false },
@@ -15040,14 +15193,14 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
             Rule {
-                when: &[Condition::Has(M88)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M88)),
+                when: &[Condition::Has(M91)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
             },
             Rule {
-                when: &[Condition::Has(M89)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M89)),
+                when: &[Condition::Has(M92)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M92)),
             },
         ],
         gates: &[],
@@ -15073,14 +15226,14 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
             Rule {
-                when: &[Condition::Has(M89)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M89)),
+                when: &[Condition::Has(M92)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M92)),
             },
             Rule {
-                when: &[Condition::Has(M88)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M88)),
+                when: &[Condition::Has(M91)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
             },
         ],
         gates: G405,
@@ -15107,18 +15260,18 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
             Rule {
-                when: &[Condition::Has(M90)],
-                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M90)),
+                when: &[Condition::Has(M93)],
+                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M93)),
+            },
+            Rule {
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::HasNot(M94)], Fault::Illegal(M94)),
             },
             Rule {
                 when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Illegal(M91)),
-            },
-            Rule {
-                when: &[Condition::Has(M88)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M88)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
             },
         ],
         gates: G406,
@@ -15146,19 +15299,19 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
-            Rule { when: &[Condition::Has(M88)], then: Consequence::Gates(G407) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M91)], then: Consequence::Gates(G407) },
             Rule {
-                when: &[Condition::Has(M90)],
-                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M90)),
+                when: &[Condition::Has(M93)],
+                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M93)),
+            },
+            Rule {
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::HasNot(M94)], Fault::Illegal(M94)),
             },
             Rule {
                 when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Illegal(M91)),
-            },
-            Rule {
-                when: &[Condition::Has(M88)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M88)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
             },
         ],
         gates: G408,
@@ -15184,14 +15337,14 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
             Rule {
-                when: &[Condition::Has(M88)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M88)),
+                when: &[Condition::Has(M91)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
             },
             Rule {
-                when: &[Condition::Has(M89)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M89)),
+                when: &[Condition::Has(M92)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M92)),
             },
         ],
         gates: G409,
@@ -15218,14 +15371,14 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
             Rule {
-                when: &[Condition::Has(M89)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M89)),
+                when: &[Condition::Has(M92)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M92)),
             },
             Rule {
-                when: &[Condition::Has(M88)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M88)),
+                when: &[Condition::Has(M91)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
             },
         ],
         gates: G410,
@@ -15253,18 +15406,18 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
             Rule {
-                when: &[Condition::Has(M90)],
-                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M90)),
+                when: &[Condition::Has(M93)],
+                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M93)),
+            },
+            Rule {
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::HasNot(M94)], Fault::Illegal(M94)),
             },
             Rule {
                 when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Illegal(M91)),
-            },
-            Rule {
-                when: &[Condition::Has(M88)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M88)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
             },
         ],
         gates: G411,
@@ -15293,19 +15446,19 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
-            Rule { when: &[Condition::Has(M88)], then: Consequence::Gates(G407) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M91)], then: Consequence::Gates(G407) },
             Rule {
-                when: &[Condition::Has(M90)],
-                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M90)),
+                when: &[Condition::Has(M93)],
+                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M93)),
+            },
+            Rule {
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::HasNot(M94)], Fault::Illegal(M94)),
             },
             Rule {
                 when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Illegal(M91)),
-            },
-            Rule {
-                when: &[Condition::Has(M88)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M88)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
             },
         ],
         gates: G412,
@@ -15330,7 +15483,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) }],
+        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) }],
         gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
@@ -15354,7 +15507,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) }],
+        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) }],
         gates: G410,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
@@ -15379,7 +15532,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) }],
+        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) }],
         gates: G411,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
@@ -15406,8 +15559,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
-            Rule { when: &[Condition::Has(M88)], then: Consequence::Gates(G407) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M91)], then: Consequence::Gates(G407) },
         ],
         gates: G412,
         carry: CarryFlag { reads: false, writes: false },
@@ -15432,7 +15585,7 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) }],
+        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) }],
         gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
@@ -15457,7 +15610,7 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) }],
+        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) }],
         gates: G410,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
@@ -15483,7 +15636,7 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) }],
+        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) }],
         gates: G411,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
@@ -15511,8 +15664,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
-            Rule { when: &[Condition::Has(M88)], then: Consequence::Gates(G407) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M91)], then: Consequence::Gates(G407) },
         ],
         gates: G412,
         carry: CarryFlag { reads: false, writes: false },
@@ -15536,7 +15689,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
             read("texture", Kind::Texels, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G416) }],
+        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G416) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
@@ -15560,7 +15713,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G416) }],
+        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G416) }],
         gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
@@ -15584,7 +15737,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G416) }],
+        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G416) }],
         gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
@@ -15609,7 +15762,7 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G416) }],
+        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G416) }],
         gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
@@ -15736,8 +15889,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M17)],
-            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M17)),
+            when: &[Condition::Has(M20)],
+            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M20)),
         }],
         gates: G422,
         carry: CarryFlag { reads: false, writes: false },
@@ -15763,8 +15916,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M17)],
-            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M17)),
+            when: &[Condition::Has(M20)],
+            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M20)),
         }],
         gates: G423,
         carry: CarryFlag { reads: false, writes: false },
@@ -15849,8 +16002,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M17)],
-            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M17)),
+            when: &[Condition::Has(M20)],
+            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M20)),
         }],
         gates: G425,
         carry: CarryFlag { reads: false, writes: false },
@@ -15876,8 +16029,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M17)],
-            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M17)),
+            when: &[Condition::Has(M20)],
+            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M20)),
         }],
         gates: G426,
         carry: CarryFlag { reads: false, writes: false },
@@ -15903,8 +16056,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M17)],
-            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M17)),
+            when: &[Condition::Has(M20)],
+            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M20)),
         }],
         gates: G427,
         carry: CarryFlag { reads: false, writes: false },
@@ -15930,8 +16083,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M17)],
-            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M17)),
+            when: &[Condition::Has(M20)],
+            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M20)),
         }],
         gates: G428,
         carry: CarryFlag { reads: false, writes: false },
@@ -16065,8 +16218,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M17)],
-            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M17)),
+            when: &[Condition::Has(M20)],
+            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M20)),
         }],
         gates: G431,
         carry: CarryFlag { reads: false, writes: false },
@@ -16092,8 +16245,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M17)],
-            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M17)),
+            when: &[Condition::Has(M20)],
+            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M20)),
         }],
         gates: G432,
         carry: CarryFlag { reads: false, writes: false },
@@ -16178,8 +16331,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M17)],
-            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M17)),
+            when: &[Condition::Has(M20)],
+            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M20)),
         }],
         gates: G434,
         carry: CarryFlag { reads: false, writes: false },
@@ -16205,8 +16358,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M17)],
-            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M17)),
+            when: &[Condition::Has(M20)],
+            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M20)),
         }],
         gates: G435,
         carry: CarryFlag { reads: false, writes: false },
@@ -16223,7 +16376,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G436) }],
+        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G436) }],
         gates: G437,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
@@ -16239,7 +16392,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G436) }],
+        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G436) }],
         gates: G437,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
@@ -16256,7 +16409,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G436) }],
+        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G436) }],
         gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
@@ -16273,7 +16426,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G436) }],
+        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G436) }],
         gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
@@ -16292,11 +16445,11 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M67)],
-                then: Consequence::Needs(&[Condition::HasNot(M67)], Fault::Comparison),
+                when: &[Condition::Has(M70)],
+                then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M65)],
+                when: &[Condition::Has(M68)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T8)], Fault::Comparison),
             },
         ],
@@ -16319,11 +16472,11 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M67)],
-                then: Consequence::Needs(&[Condition::HasNot(M67)], Fault::Comparison),
+                when: &[Condition::Has(M70)],
+                then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M65)],
+                when: &[Condition::Has(M68)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T8)], Fault::Comparison),
             },
         ],
@@ -16346,11 +16499,11 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M67)],
-                then: Consequence::Needs(&[Condition::HasNot(M67)], Fault::Comparison),
+                when: &[Condition::Has(M70)],
+                then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M65)],
+                when: &[Condition::Has(M68)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T8)], Fault::Comparison),
             },
         ],
@@ -16374,11 +16527,11 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M67)],
-                then: Consequence::Needs(&[Condition::HasNot(M67)], Fault::Comparison),
+                when: &[Condition::Has(M70)],
+                then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M65)],
+                when: &[Condition::Has(M68)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T8)], Fault::Comparison),
             },
         ],
@@ -16402,11 +16555,11 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M67)],
-                then: Consequence::Needs(&[Condition::HasNot(M67)], Fault::Comparison),
+                when: &[Condition::Has(M70)],
+                then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M65)],
+                when: &[Condition::Has(M68)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T8)], Fault::Comparison),
             },
         ],
@@ -16655,8 +16808,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M17)],
-            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M17)),
+            when: &[Condition::Has(M20)],
+            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M20)),
         }],
         gates: G445,
         carry: CarryFlag { reads: false, writes: false },
@@ -16682,8 +16835,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M17)],
-            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M17)),
+            when: &[Condition::Has(M20)],
+            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M20)),
         }],
         gates: G446,
         carry: CarryFlag { reads: false, writes: false },
@@ -17440,9 +17593,9 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
         ],
         gates: G458,
         carry: CarryFlag { reads: false, writes: false },
@@ -17470,9 +17623,9 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
         ],
         gates: G458,
         carry: CarryFlag { reads: false, writes: false },
@@ -17500,9 +17653,9 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
         ],
         gates: G459,
         carry: CarryFlag { reads: false, writes: false },
@@ -17530,9 +17683,9 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
         ],
         gates: G459,
         carry: CarryFlag { reads: false, writes: false },
@@ -17559,7 +17712,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G460) }],
+        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) }],
         gates: G459,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
@@ -17585,7 +17738,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G460) }],
+        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) }],
         gates: G459,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
@@ -17612,9 +17765,9 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G460) },
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G461) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G461) },
         ],
         gates: G462,
         carry: CarryFlag { reads: false, writes: false },
@@ -17642,9 +17795,9 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G460) },
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G461) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G461) },
         ],
         gates: G462,
         carry: CarryFlag { reads: false, writes: false },
@@ -17671,7 +17824,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) }],
+        rules: &[Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) }],
         gates: G462,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
@@ -17697,7 +17850,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) }],
+        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) }],
         gates: G462,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
@@ -17724,9 +17877,9 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
         ],
         gates: G463,
         carry: CarryFlag { reads: false, writes: false },
@@ -17754,9 +17907,9 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
         ],
         gates: G463,
         carry: CarryFlag { reads: false, writes: false },
@@ -17783,7 +17936,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G464) }],
+        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G464) }],
         gates: G465,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
@@ -17809,7 +17962,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G464) }],
+        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G464) }],
         gates: G465,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
@@ -17835,7 +17988,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G466) }],
+        rules: &[Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G466) }],
         gates: G467,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
@@ -17861,7 +18014,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G466) }],
+        rules: &[Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G466) }],
         gates: G467,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
@@ -17888,12 +18041,12 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G460) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G464) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G466) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G464) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G466) },
         ],
         gates: G458,
         carry: CarryFlag { reads: false, writes: false },
@@ -17921,12 +18074,12 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G460) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G464) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G466) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G464) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G466) },
         ],
         gates: G463,
         carry: CarryFlag { reads: false, writes: false },
@@ -17954,11 +18107,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G460) },
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G461) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G461) },
         ],
         gates: G462,
         carry: CarryFlag { reads: false, writes: false },
@@ -17986,12 +18139,12 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G460) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G464) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G466) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G464) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G466) },
         ],
         gates: G458,
         carry: CarryFlag { reads: false, writes: false },
@@ -18019,12 +18172,12 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G460) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G464) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G466) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G464) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G466) },
         ],
         gates: G463,
         carry: CarryFlag { reads: false, writes: false },
@@ -18052,11 +18205,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G460) },
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G461) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G461) },
         ],
         gates: G462,
         carry: CarryFlag { reads: false, writes: false },
@@ -18085,9 +18238,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(1)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
         ],
         gates: G458,
         carry: CarryFlag { reads: false, writes: false },
@@ -18118,9 +18271,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
         ],
         gates: G459,
         carry: CarryFlag { reads: false, writes: false },
@@ -18150,7 +18303,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G460) }],
+        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) }],
         gates: G459,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
@@ -18181,11 +18334,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G460) },
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G461) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G461) },
         ],
         gates: G462,
         carry: CarryFlag { reads: false, writes: false },
@@ -18217,9 +18370,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
         ],
         gates: G463,
         carry: CarryFlag { reads: false, writes: false },
@@ -18251,9 +18404,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
         ],
         gates: G463,
         carry: CarryFlag { reads: false, writes: false },
@@ -18284,7 +18437,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G464) }],
+        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G464) }],
         gates: G465,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
@@ -18314,7 +18467,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G464) }],
+        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G464) }],
         gates: G465,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
@@ -18346,8 +18499,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G468) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G466) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G466) },
         ],
         gates: G467,
         carry: CarryFlag { reads: false, writes: false },

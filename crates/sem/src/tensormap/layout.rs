@@ -6,8 +6,9 @@
 //! | 8..16 | address |
 //! | 16..48 | strides of dimensions 1 to 4 |
 //! | 48..88 | extents of dimensions 0 to 4 |
-//! | 88..94 | rank, element, interleave, swizzle, fill, mode (0 tiled, 1 im2col, 2 wide, 3 wide of 128) |
+//! | 88..94 | rank, element, interleave, span of the swizzle, fill, mode (0 tiled, 1 im2col, 2 wide, 3 wide of 128) |
 //! | 94..99 | steps of dimensions 0 to 4 |
+//! | 99 | which units of a span of 128 bytes change places (`.swizzle_atomicity`) |
 //! | 100..110 | tiled: the box. im2col: channels, pixels |
 //! | 112..124 | im2col: lower corner, upper corner |
 
@@ -17,11 +18,13 @@ use super::{Element, Fill, Im2col, Interleave, MOST_DIMENSIONS, Mode, Swizzle, T
 pub const BYTES: usize = 128;
 
 const MAGIC: &[u8; 8] = b"ptxvmtm1";
-const ADDRESS: usize = 8;
+/// Where the address of the tensor stands in it.
+pub const ADDRESS: usize = 8;
 const STRIDES: usize = 16;
 const EXTENTS: usize = 48;
 const KINDS: usize = 88;
 const STEPS: usize = 94;
+const ATOMICITY: usize = 99;
 const BOX: usize = 100;
 const CORNERS: usize = 112;
 
@@ -37,6 +40,52 @@ fn get<const N: usize>(bytes: &[u8; BYTES], at: usize) -> [u8; N] {
     let mut part = [0; N];
     part.copy_from_slice(&bytes[at..at + N]);
     part
+}
+
+/// A field that `tensormap.replace` changes (PTX ISA, "tensormap.replace"), of which some are there for each dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Field {
+    /// Where the tensor begins.
+    Address,
+    /// The number of dimensions less one.
+    Rank,
+    /// Elements of the box.
+    Box(u8),
+    /// Elements of the tensor.
+    Extent(u8),
+    /// Bytes from one element to the next, of dimension 1 and those above, which are numbered from 0 here.
+    Stride(u8),
+    /// Elements from one that is taken to the next.
+    Step(u8),
+    /// What the tensor is made of.
+    Element,
+    /// How channels lie.
+    Interleave,
+    /// Bytes within which units change places.
+    Swizzle,
+    /// The units, in a span of 128 bytes.
+    Atomicity,
+    /// What is read outside of the tensor.
+    Fill,
+}
+
+/// The elements by the numbers that `tensormap.replace` has for them, which are not those of `cuda.h`.
+const ELEMENTS: [Element; 16] = {
+    use Element::{
+        Bf16, F16, F32, F32Ftz, F64, S32, S64, Tf32, Tf32Ftz, U4Align8, U4Align16, U6Align16, U8, U16, U32,
+        U64,
+    };
+    [U8, U16, U32, S32, U64, S64, F16, F32, F32Ftz, F64, Bf16, Tf32, Tf32Ftz, U4Align8, U4Align16, U6Align16]
+};
+
+/// The span of a swizzle and which units of it change places, as numbers.
+fn swizzle_parts(swizzle: Swizzle) -> [u8; 2] {
+    match swizzle {
+        Swizzle::Bytes128By32 => [3, 1],
+        Swizzle::Bytes128By32Flip8 => [3, 2],
+        Swizzle::Bytes128By64 => [3, 3],
+        whole => [whole as u8, 0],
+    }
 }
 
 fn short(bytes: &[u8; BYTES], at: usize) -> u32 {
@@ -61,8 +110,9 @@ impl TensorMap {
             Mode::Im2colWide { columns, w128 } => (2 + u8::from(w128), Some(columns)),
         };
         let (element, interleave) = (self.element as u8, self.interleave as u8);
-        let kinds = [self.rank as u8, element, interleave, self.swizzle as u8, self.fill as u8, mode];
-        put(&mut bytes, KINDS, &kinds);
+        let [span, atomicity] = swizzle_parts(self.swizzle);
+        put(&mut bytes, KINDS, &[self.rank as u8, element, interleave, span, self.fill as u8, mode]);
+        bytes[ATOMICITY] = atomicity;
         put(&mut bytes, STEPS, &self.steps.map(|step| step as u8));
         if let Mode::Tiled(extents) = self.mode {
             for (i, extent) in extents.iter().enumerate() {
@@ -84,7 +134,18 @@ impl TensorMap {
     /// # Errors
     /// When it is none.
     pub fn from_bytes(bytes: &[u8; BYTES]) -> Result<TensorMap, NoMap> {
-        let [rank, element, interleave, swizzle, fill, mode] = get(bytes, KINDS);
+        let [rank, element, interleave, span, fill, mode] = get(bytes, KINDS);
+        let rank = usize::from(rank);
+        if !bytes.starts_with(MAGIC) || !(1..=MOST_DIMENSIONS).contains(&rank) {
+            return Err(NoMap);
+        }
+        // What is said of dimensions that are not there does not matter.
+        fn of_rank<T>(rank: usize, value: impl Fn(usize) -> T, absent: T) -> [T; MOST_DIMENSIONS]
+        where
+            T: Copy,
+        {
+            std::array::from_fn(|i| if i < rank { value(i) } else { absent })
+        }
         let corner = |i: usize| i32::from(i16::from_le_bytes(get(bytes, CORNERS + 2 * i)));
         let columns = Im2col {
             lower: std::array::from_fn(corner),
@@ -93,31 +154,65 @@ impl TensorMap {
             pixels: short(bytes, BOX + 2),
         };
         let mode = match mode {
-            0 => Mode::Tiled(std::array::from_fn(|i| short(bytes, BOX + 2 * i))),
+            0 => Mode::Tiled(of_rank(rank, |i| short(bytes, BOX + 2 * i), 1)),
             1 => Mode::Im2col(columns),
             2 | 3 => Mode::Im2colWide { columns, w128: mode == 3 },
             _ => return Err(NoMap),
         };
+        let swizzle = Swizzle::ALL.iter().find(|&&all| swizzle_parts(all) == [span, bytes[ATOMICITY]]);
+        let interleave = Interleave::of(interleave.into()).ok_or(NoMap)?;
+        let extent = |i: usize| u64::from_le_bytes(get(bytes, EXTENTS + 8 * i));
+        let mut steps = of_rank(rank, |i| bytes[STEPS + i].into(), 1);
+        if interleave == Interleave::None {
+            // It is ignored.
+            steps[0] = 1;
+        }
         let map = TensorMap {
             mode,
             element: Element::of(element.into()).ok_or(NoMap)?,
-            rank: rank.into(),
+            rank,
             address: u64::from_le_bytes(get(bytes, ADDRESS)),
-            extents: std::array::from_fn(|i| u64::from_le_bytes(get(bytes, EXTENTS + 8 * i))),
+            extents: of_rank(rank, extent, 1),
             strides: std::array::from_fn(|i| u64::from_le_bytes(get(bytes, STRIDES + 8 * i))),
-            steps: get(bytes, STEPS).map(u32::from),
-            interleave: Interleave::of(interleave.into()).ok_or(NoMap)?,
-            swizzle: Swizzle::of(swizzle.into()).ok_or(NoMap)?,
+            steps,
+            interleave,
+            swizzle: *swizzle.ok_or(NoMap)?,
             fill: Fill::of(fill.into()).ok_or(NoMap)?,
         };
-        let is_one = bytes.starts_with(MAGIC)
-            && (1..=MOST_DIMENSIONS).contains(&map.rank)
-            && map.steps.iter().all(|step| (1..=8).contains(step))
+        let is_one = map.steps.iter().all(|step| (1..=8).contains(step))
+            && map.extents.iter().all(|&extent| extent <= u32::MAX.into())
             && match map.mode {
                 Mode::Tiled(extents) => extents.iter().all(|extent| (1..=256).contains(extent)),
                 _ => true,
             };
         if is_one { Ok(map) } else { Err(NoMap) }
+    }
+}
+
+impl Field {
+    /// Changes a field of what is to become a map, if it is none yet: programs begin with zeros. A value that the field cannot have
+    /// makes it none.
+    pub fn replace(self, bytes: &mut [u8; BYTES], value: u64) {
+        let byte = u8::try_from(value).unwrap_or(u8::MAX);
+        let short = u16::try_from(value).unwrap_or(0);
+        put(bytes, 0, MAGIC);
+        match self {
+            Field::Address => put(bytes, ADDRESS, &value.to_le_bytes()),
+            Field::Rank => bytes[KINDS] = byte.saturating_add(1),
+            Field::Box(i) => put(bytes, BOX + 2 * usize::from(i), &short.to_le_bytes()),
+            Field::Extent(i) => put(bytes, EXTENTS + 8 * usize::from(i), &value.to_le_bytes()),
+            // There is none above the last but one.
+            Field::Stride(i) if usize::from(i) + 1 >= MOST_DIMENSIONS => {}
+            Field::Stride(i) => put(bytes, STRIDES + 8 * usize::from(i), &value.to_le_bytes()),
+            Field::Step(i) => bytes[STEPS + usize::from(i)] = byte,
+            Field::Element => {
+                bytes[KINDS + 1] = ELEMENTS.get(usize::from(byte)).map_or(u8::MAX, |&element| element as u8);
+            }
+            Field::Interleave => bytes[KINDS + 2] = byte,
+            Field::Swizzle => bytes[KINDS + 3] = byte,
+            Field::Atomicity => bytes[ATOMICITY] = byte,
+            Field::Fill => bytes[KINDS + 4] = byte,
+        }
     }
 }
 
@@ -133,7 +228,7 @@ mod tests {
             address: 0x0012_3456_789a_bcd0,
             extents: [1 << 31, 3, 5, 1, 1],
             strides: [1 << 39, 32, 0, 0],
-            steps: [1, 2, 8, 1, 1],
+            steps: [4, 2, 8, 1, 1],
             interleave: Interleave::Bytes32,
             swizzle: Swizzle::Bytes128By64,
             fill: Fill::Nan,
@@ -164,16 +259,59 @@ mod tests {
             (88, 6),
             (89, 16),
             (90, 3),
-            (91, 7),
+            (91, 2),
             (92, 2),
             (93, 4),
             (94, 0),
             (95, 9),
+            (99, 4),
             (102, 0),
         ] {
             let mut bytes = good;
             bytes[at] = bad;
             assert_eq!(TensorMap::from_bytes(&bytes), Err(NoMap), "byte {at}");
         }
+    }
+
+    #[test]
+    fn every_swizzle_is_kept() {
+        for &swizzle in Swizzle::ALL {
+            let map = TensorMap { swizzle, ..map(Mode::Tiled([256, 1, 77, 1, 1])) };
+            assert_eq!(TensorMap::from_bytes(&map.to_bytes()), Ok(map));
+        }
+    }
+
+    #[test]
+    fn fields_make_a_map_of_zeros() {
+        let mut bytes = [0; BYTES];
+        for (field, value) in [
+            (Field::Address, 0x0012_3456_789a_bcd0),
+            (Field::Rank, 2),
+            (Field::Box(0), 256),
+            (Field::Box(1), 1),
+            (Field::Box(2), 77),
+            (Field::Extent(0), 1 << 31),
+            (Field::Extent(1), 3),
+            (Field::Extent(2), 5),
+            (Field::Stride(0), 1 << 39),
+            (Field::Stride(1), 32),
+            (Field::Step(0), 4),
+            (Field::Step(1), 2),
+            (Field::Step(2), 8),
+            (Field::Element, 10),
+            (Field::Interleave, 2),
+            (Field::Atomicity, 3),
+            (Field::Swizzle, 3),
+            (Field::Fill, 1),
+        ] {
+            field.replace(&mut bytes, value);
+        }
+        assert_eq!(TensorMap::from_bytes(&bytes), Ok(map(Mode::Tiled([256, 1, 77, 1, 1]))));
+        for (number, element) in ELEMENTS.into_iter().enumerate() {
+            Field::Element.replace(&mut bytes, number as u64);
+            assert_eq!(TensorMap::from_bytes(&bytes).map(|map| map.element), Ok(element));
+        }
+        Field::Element.replace(&mut bytes, 16);
+        assert_eq!(TensorMap::from_bytes(&bytes), Err(NoMap));
     }
 }

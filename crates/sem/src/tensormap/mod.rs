@@ -4,13 +4,19 @@
 //! ([`layout`]) is ptxvm's own. What a copy of a box does is in [`tile`], without the memory.
 //!
 //! *Unverified*, as no public document says it: the bits that [`Fill::Nan`] fills in, the pattern of [`Swizzle::Bytes128By64`], that bytes
-//! by which a row is shorter than the span of its swizzle are not counted, and that `.tf32` elements come as they are.
+//! by which a row is shorter than the span of its swizzle are not counted, that `.tf32` elements come as they are, that gaps behind
+//! packed elements are not written, and that stores flush nothing. How memory of interleaved channels is addressed no document
+//! says: such maps are refused.
 
+mod columns;
+mod instruction;
 mod layout;
+mod requirements;
 mod tile;
 
-pub use layout::{BYTES, NoMap};
-pub use tile::Row;
+pub use layout::{ADDRESS, BYTES, Field, NoMap};
+pub use requirements::Unmet;
+pub use tile::{Misfit, Place, Row};
 
 /// Most dimensions of a tensor.
 pub const MOST_DIMENSIONS: usize = 5;
@@ -163,7 +169,8 @@ pub enum Mode {
 /// Columns of an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Im2col {
-    /// Corners of the bounding box, from those of the tensor, outermost dimension first.
+    /// Corners of the bounding box, from those of the tensor, the width first. (The driver's manual lists "{D, H, W}"; CUTLASS passes
+    /// the width first, `lower_corner_whd` of `make_im2col_tma_copy_desc`.)
     pub lower: [i32; 3],
     /// The other corner.
     pub upper: [i32; 3],
@@ -196,4 +203,40 @@ pub struct TensorMap {
     pub swizzle: Swizzle,
     /// What is read outside of the tensor.
     pub fill: Fill,
+}
+
+impl TensorMap {
+    /// A tensor whose elements lie one after the other at an address, the innermost extent first, of which boxes of these extents are
+    /// copied. Everything else is as simple as it can be, and may be changed; [`TensorMap::check`] says whether a driver would take it.
+    ///
+    /// ```
+    /// use sem::tensormap::{Element, Swizzle, TensorMap};
+    /// let mut map = TensorMap::tiled(Element::F16, 0x10_0000, &[256, 128], &[64, 32]);
+    /// map.swizzle = Swizzle::Bytes128;
+    /// assert_eq!((map.check(), map.strides[0]), (Ok(()), 512));
+    /// ```
+    pub fn tiled(element: Element, address: u64, extents: &[u64], taken: &[u32]) -> TensorMap {
+        fn padded<T: Copy, const N: usize>(values: &[T], absent: T) -> [T; N] {
+            std::array::from_fn(|i| values.get(i).copied().unwrap_or(absent))
+        }
+        let extents: [u64; MOST_DIMENSIONS] = padded(extents, 1);
+        let mut bytes = element.bytes_of(extents[0]);
+        let strides = std::array::from_fn(|i| {
+            let stride = bytes;
+            bytes = bytes.wrapping_mul(extents[i + 1]);
+            stride
+        });
+        TensorMap {
+            mode: Mode::Tiled(padded(taken, 1)),
+            element,
+            rank: taken.len(),
+            address,
+            extents,
+            strides,
+            steps: [1; MOST_DIMENSIONS],
+            interleave: Interleave::None,
+            swizzle: Swizzle::None,
+            fill: Fill::Zero,
+        }
+    }
 }

@@ -2,7 +2,61 @@
 
 use std::ops::Range;
 
+use super::columns;
 use super::{Element, Fill, Interleave, MOST_DIMENSIONS, Mode, Swizzle, TensorMap};
+
+/// What a copy asks of a map: the first element, and what else its instruction says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A box whose first element has these coordinates, which may lie outside of the tensor.
+    Tile([i32; MOST_DIMENSIONS]),
+    /// Columns from the pixel of these coordinates on; the offsets are added to its inner coordinates (9.7.9.25.5.2, `im2colInfo`).
+    Columns([i32; MOST_DIMENSIONS], [u16; 3]),
+}
+
+/// Why a map does not fit an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misfit {
+    /// It has so many dimensions, and the instruction another number.
+    Rank(usize),
+    /// The instruction is for the other mode.
+    Mode,
+    /// Channels are in groups.
+    Interleaved,
+    /// Columns along the width.
+    Wide,
+    /// The first coordinate of elements of less than a byte is no multiple of this.
+    Start(u32),
+    /// The address or a stride of the tensor is no multiple of 16 bytes.
+    Alignment,
+    /// The operation is not for elements of this type.
+    Reduction(isa::Mod),
+}
+
+impl std::fmt::Display for Misfit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Misfit::Rank(1) => f.write_str("the tensor map has 1 dimension, not as many as the instruction"),
+            Misfit::Rank(rank) => {
+                write!(f, "the tensor map has {rank} dimensions, not as many as the instruction")
+            }
+            Misfit::Mode => f.write_str("the tensor map and the instruction are not of the same mode"),
+            Misfit::Interleaved => {
+                f.write_str("the tensor map has interleaved channels, which are not executed")
+            }
+            Misfit::Wide => {
+                f.write_str("the tensor map is for columns along the width, which are not executed")
+            }
+            Misfit::Start(unit) => write!(f, "the first coordinate is no multiple of {unit}"),
+            Misfit::Alignment => {
+                f.write_str("the tensor's address or one of its strides is no multiple of 16")
+            }
+            Misfit::Reduction(operation) => {
+                write!(f, ".{} is not for elements of the tensor map's type", operation.name())
+            }
+        }
+    }
+}
 
 /// A line of a box along the innermost dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +80,17 @@ impl Swizzle {
         }
     }
 
+    /// Bytes that stay together.
+    fn unit(self) -> u64 {
+        match self {
+            Swizzle::None => u64::MAX,
+            Swizzle::Bytes32 | Swizzle::Bytes64 | Swizzle::Bytes128 => 16,
+            Swizzle::Bytes128By32 => 32,
+            Swizzle::Bytes128By32Flip8 => 8,
+            Swizzle::Bytes128By64 => 64,
+        }
+    }
+
     /// Where what belongs to an address of shared memory is: it depends on the address alone, by lines of 128 bytes. Eight bytes stay
     /// together.
     pub fn place(self, address: u64) -> u64 {
@@ -43,15 +108,65 @@ impl Swizzle {
     }
 }
 
+impl Element {
+    /// Bytes of a group of 16 elements in global and in shared memory, if they differ.
+    fn group(self) -> Option<(usize, usize)> {
+        match self {
+            Element::U4Align16 => Some((8, 16)),
+            Element::U6Align16 => Some((12, 16)),
+            _ => None,
+        }
+    }
+
+    /// What the first coordinate is a multiple of.
+    fn start(self) -> u32 {
+        match self {
+            Element::U4Align16 | Element::U6Align16 => 128,
+            Element::U4Align8 => 2,
+            _ => 1,
+        }
+    }
+
+    /// Bytes in global memory of so many elements, whose bits fill whole bytes.
+    pub(super) fn bytes_of(self, elements: u64) -> u64 {
+        elements.wrapping_mul(self.bits().into()) / 8
+    }
+}
+
 impl TensorMap {
-    /// The box in elements that are taken, if it is one that a copy here can take: whole bytes, no columns, no interleaved channels.
-    fn taken(&self) -> Option<[u64; MOST_DIMENSIONS]> {
-        let Mode::Tiled(extents) = self.mode else { return None };
-        let fits = self.interleave == Interleave::None && !self.element.is_packed();
-        let step = |i: usize| if i == 0 { 1 } else { self.steps[i] };
-        fits.then(|| {
-            std::array::from_fn(|i| if i < self.rank { extents[i].div_ceil(step(i)).into() } else { 1 })
-        })
+    /// Does it fit an instruction that has so many coordinates and this place?
+    ///
+    /// # Errors
+    /// If not, why.
+    pub fn fits(&self, rank: usize, place: &Place) -> Result<(), Misfit> {
+        let first = match (place, self.mode) {
+            _ if rank != self.rank => return Err(Misfit::Rank(self.rank)),
+            (_, Mode::Im2colWide { .. }) => return Err(Misfit::Wide),
+            (Place::Tile(at), Mode::Tiled(_)) | (Place::Columns(at, _), Mode::Im2col(_)) => at[0],
+            _ => return Err(Misfit::Mode),
+        };
+        if self.interleave != Interleave::None {
+            return Err(Misfit::Interleaved);
+        }
+        let strides = &self.strides[..self.rank - 1];
+        if !self.address.is_multiple_of(16) || !strides.iter().all(|stride| stride.is_multiple_of(16)) {
+            return Err(Misfit::Alignment);
+        }
+        let unit = self.element.start();
+        if first % unit as i32 == 0 { Ok(()) } else { Err(Misfit::Start(unit)) }
+    }
+
+    /// Elements that are taken along each dimension of a box; of columns along the innermost one, and their number.
+    fn taken(&self) -> [u64; MOST_DIMENSIONS] {
+        match self.mode {
+            Mode::Tiled(extents) => {
+                let step = |i: usize| if i == 0 { 1 } else { self.steps[i] };
+                std::array::from_fn(|i| if i < self.rank { extents[i].div_ceil(step(i)).into() } else { 1 })
+            }
+            Mode::Im2col(columns) | Mode::Im2colWide { columns, .. } => {
+                [columns.channels.into(), columns.pixels.into(), 1, 1, 1]
+            }
+        }
     }
 
     /// Bytes of one element. Packed ones have none.
@@ -59,56 +174,102 @@ impl TensorMap {
         (self.element.bits() / 8) as usize
     }
 
-    /// Bytes of a line of a box.
-    pub fn row_bytes(&self) -> Option<usize> {
-        Some(self.taken()?[0] as usize * self.element_bytes())
+    /// Bytes of a line of a box, as they are in global memory.
+    pub fn row_bytes(&self) -> usize {
+        self.element.bytes_of(self.taken()[0]) as usize
+    }
+
+    /// The same in shared memory, with the gaps between groups.
+    fn shared_row_bytes(&self) -> u64 {
+        let bytes = self.row_bytes() as u64;
+        self.element.group().map_or(bytes, |(global, shared)| bytes / global as u64 * shared as u64)
+    }
+
+    /// Number of the lines of a box.
+    fn lines(&self) -> u64 {
+        self.taken().iter().skip(1).product()
     }
 
     /// Bytes that a copy of a box moves, those outside of the tensor included: what it tells an mbarrier object.
-    pub fn box_bytes(&self) -> Option<u64> {
-        let extents = self.taken()?;
-        Some(extents.iter().product::<u64>() * self.element_bytes() as u64)
+    pub fn box_bytes(&self) -> u64 {
+        self.lines() * self.shared_row_bytes()
     }
 
-    /// Bytes from one line of the box to the next in shared memory: swizzled ones take the whole span.
-    fn pitch(&self) -> Option<u64> {
-        Some((self.row_bytes()? as u64).max(self.swizzle.span()))
+    /// Bytes from one line of the box to the next in shared memory: whole units of 16, and swizzled ones the whole span.
+    fn pitch(&self) -> u64 {
+        self.shared_row_bytes().next_multiple_of(16).max(self.swizzle.span())
     }
 
-    /// Bytes of shared memory that a box takes.
-    pub fn shared_bytes(&self) -> Option<u64> {
-        let extents = self.taken()?;
-        Some(extents.iter().skip(1).product::<u64>() * self.pitch()?)
+    /// Bytes of shared memory that a box takes: whole spans.
+    pub fn shared_bytes(&self) -> u64 {
+        (self.lines() * self.pitch()).next_multiple_of(self.swizzle.span().max(16))
     }
 
-    /// The lines of the box whose first element has these coordinates, which may lie outside of the tensor. Nothing if a copy here
-    /// cannot take it.
-    pub fn rows(&self, coordinates: [i32; MOST_DIMENSIONS]) -> Option<impl Iterator<Item = Row>> {
-        let (map, extents, pitch) = (*self, self.taken()?, self.pitch()?);
-        let count: u64 = extents.iter().skip(1).product();
-        let bytes = self.element_bytes();
-        // Of the innermost dimension, in elements of the row.
-        let first = i64::from(coordinates[0]);
-        let length = extents[0] as i64;
-        let inner = (-first).clamp(0, length)..(map.extents[0] as i64).saturating_sub(first).clamp(0, length);
-        let row = move |i: u64| {
-            let (mut rest, mut offset, mut is_inside) = (i, 0u64, !inner.is_empty());
-            for d in 1..map.rank {
-                let taken = (rest % extents[d]) as i64;
-                rest /= extents[d];
-                let at = i64::from(coordinates[d]) + taken * i64::from(map.steps[d]);
-                is_inside &= (0..map.extents[d] as i64).contains(&at);
-                offset = offset.wrapping_add((at as u64).wrapping_mul(map.strides[d - 1]));
+    /// The lines of what is taken at a place that the map [fits](TensorMap::fits).
+    pub fn rows(&self, place: &Place) -> impl Iterator<Item = Row> + use<> {
+        let (map, pitch, place) = (*self, self.pitch(), *place);
+        let mut walk = columns::Walk::new(self, &place);
+        (0..self.lines()).map(move |i| {
+            let at = match (&place, &mut walk) {
+                (Place::Columns(..), Some(walk)) => walk.next_pixel(),
+                (Place::Columns(at, _) | Place::Tile(at), _) => map.line(at, i),
+            };
+            map.row(at, i * pitch)
+        })
+    }
+
+    /// The coordinates of the first element of a line of the box that begins there.
+    fn line(&self, first: &[i32; MOST_DIMENSIONS], index: u64) -> [i64; MOST_DIMENSIONS] {
+        let (taken, mut rest) = (self.taken(), index);
+        let mut at = first.map(i64::from);
+        for d in 1..self.rank {
+            at[d] += (rest % taken[d]) as i64 * i64::from(self.steps[d]);
+            rest /= taken[d];
+        }
+        at
+    }
+
+    /// A line whose first element has these coordinates.
+    fn row(&self, at: [i64; MOST_DIMENSIONS], shared: u64) -> Row {
+        let length = self.taken()[0] as i64;
+        let end = (self.extents[0] as i64).saturating_sub(at[0]).clamp(0, length);
+        let mut inside = (-at[0]).clamp(0, length)..end;
+        let mut offset = 0u64;
+        for d in 1..self.rank {
+            if !(0..self.extents[d] as i64).contains(&at[d]) {
+                inside = 0..0;
             }
-            let inside = if is_inside { inner.clone() } else { 0..0 };
-            let begin = (first + inside.start).max(0) as u64 * bytes as u64;
-            Row {
-                shared: i * pitch,
-                global: map.address.wrapping_add(offset).wrapping_add(begin),
-                inside: inside.start as usize * bytes..inside.end as usize * bytes,
+            offset = offset.wrapping_add((at[d] as u64).wrapping_mul(self.strides[d - 1]));
+        }
+        if inside.is_empty() {
+            return Row { shared, inside: 0..0, global: self.address };
+        }
+        let begin = self.element.bytes_of((at[0] + inside.start) as u64);
+        let bytes = |elements: i64| self.element.bytes_of(elements as u64) as usize;
+        Row {
+            shared,
+            global: self.address.wrapping_add(offset).wrapping_add(begin),
+            inside: bytes(inside.start)..bytes(inside.end),
+        }
+    }
+
+    /// Where the bytes of a line are in shared memory that begins at an address: calls `f` with a part of the line and the address of
+    /// it, for parts that stay together.
+    pub fn each_piece(&self, address: u64, mut f: impl FnMut(Range<usize>, u64)) {
+        let bytes = self.row_bytes();
+        let (from, to) = self.element.group().unwrap_or((bytes, bytes));
+        let unit = self.swizzle.unit();
+        for group in 0..bytes.checked_div(from).unwrap_or(0) {
+            let (mut at, end) = (group * from, (group + 1) * from);
+            let mut place = address.wrapping_add((group * to) as u64);
+            while at < end {
+                let left = unit - place % unit;
+                let count = left.min((end - at) as u64);
+                f(at..at + count as usize, self.swizzle.place(place));
+                at += count as usize;
+                place = place.wrapping_add(count);
             }
-        };
-        Some((0..count).map(row))
+        }
     }
 
     /// Changes bytes of elements that were read to what arrives in shared memory.
@@ -153,8 +314,9 @@ mod tests {
     }
 
     fn rows(map: &TensorMap, x: i32, y: i32) -> Vec<(u64, Range<usize>, u64)> {
-        let rows = map.rows([x, y, 0, 0, 0]).expect("it is tiled");
-        rows.map(|row| (row.shared, row.inside, row.global)).collect()
+        let place = Place::Tile([x, y, 0, 0, 0]);
+        assert_eq!(map.fits(2, &place), Ok(()));
+        map.rows(&place).map(|row| (row.shared, row.inside, row.global)).collect()
     }
 
     #[test]
@@ -163,7 +325,7 @@ mod tests {
         let expected =
             [(0, 0..16, 0x1000 + 48 + 8), (16, 0..16, 0x1000 + 96 + 8), (32, 0..16, 0x1000 + 144 + 8)];
         assert_eq!(rows, expected);
-        assert_eq!((matrix().box_bytes(), matrix().shared_bytes()), (Some(48), Some(48)));
+        assert_eq!((matrix().box_bytes(), matrix().shared_bytes()), (48, 48));
     }
 
     #[test]
@@ -181,14 +343,14 @@ mod tests {
         let map = TensorMap { steps: [3, 2, 1, 1, 1], ..matrix() };
         let expected = [(0, 0..16, 0x1000), (16, 0..16, 0x1000 + 96)];
         assert_eq!(rows(&map, 0, 0), expected);
-        assert_eq!(map.box_bytes(), Some(32));
+        assert_eq!(map.box_bytes(), 32);
     }
 
     #[test]
     fn short_rows_of_a_swizzle_take_its_whole_span() {
         let map = TensorMap { swizzle: Swizzle::Bytes64, ..matrix() };
         assert_eq!(rows(&map, 0, 0).iter().map(|row| row.0).collect::<Vec<_>>(), [0, 64, 128]);
-        assert_eq!((map.box_bytes(), map.shared_bytes()), (Some(48), Some(192)));
+        assert_eq!((map.box_bytes(), map.shared_bytes()), (48, 192));
     }
 
     /// The patterns of the manual's figures: which unit of which row stands first.
@@ -211,6 +373,51 @@ mod tests {
         }
     }
 
+    fn pieces(map: &TensorMap, address: u64) -> Vec<(Range<usize>, u64)> {
+        let mut all = Vec::new();
+        map.each_piece(address, |part, at| all.push((part, at)));
+        all
+    }
+
+    #[test]
+    fn pieces_of_a_line_are_byte_by_byte_where_the_swizzle_puts_them() {
+        for &swizzle in Swizzle::ALL {
+            for address in (0..2048).step_by(128) {
+                let map = TensorMap { swizzle, mode: Mode::Tiled([32, 1, 1, 1, 1]), ..matrix() };
+                let places: Vec<u64> = pieces(&map, address)
+                    .into_iter()
+                    .flat_map(|(part, at)| (0..part.len() as u64).map(move |byte| at + byte))
+                    .collect();
+                let expected: Vec<u64> = (0..128).map(|byte| swizzle.place(address + byte)).collect();
+                assert_eq!(places, expected, "{swizzle:?} at {address}");
+            }
+        }
+        assert_eq!(pieces(&matrix(), 384), vec![(0..16, 384)]);
+    }
+
+    #[test]
+    fn groups_of_less_than_a_byte_have_gaps_behind_them() {
+        let packed = |element| TensorMap {
+            element,
+            mode: Mode::Tiled([128, 2, 1, 1, 1]),
+            extents: [256, 4, 1, 1, 1],
+            strides: [256, 0, 0, 0],
+            ..matrix()
+        };
+        let of_6 = packed(Element::U6Align16);
+        assert_eq!((of_6.row_bytes(), of_6.box_bytes(), of_6.shared_bytes()), (96, 256, 256));
+        assert_eq!(pieces(&of_6, 0)[..2], [(0..12, 0), (12..24, 16)]);
+        assert_eq!(rows(&of_6, 128, 3), [(0, 0..96, 0x1000 + 3 * 256 + 96), (128, 0..0, 0x1000)]);
+        let of_4 = packed(Element::U4Align16);
+        assert_eq!((of_4.row_bytes(), of_4.box_bytes()), (64, 256));
+        assert_eq!(pieces(&of_4, 128)[7], (56..64, 128 + 112));
+        assert_eq!(of_4.fits(2, &Place::Tile([64, 0, 0, 0, 0])), Err(Misfit::Start(128)));
+        let without = packed(Element::U4Align8);
+        assert_eq!((without.row_bytes(), without.box_bytes()), (64, 128));
+        assert_eq!(rows(&without, -2, 0)[0], (0, 1..64, 0x1000));
+        assert_eq!(without.fits(2, &Place::Tile([3, 0, 0, 0, 0])), Err(Misfit::Start(2)));
+    }
+
     #[test]
     fn subnormal_numbers_are_flushed_where_the_map_says_so() {
         let numbers = [1.0, f32::MIN_POSITIVE, f32::from_bits(0x007f_ffff), f32::from_bits(0x8000_0001)];
@@ -225,13 +432,18 @@ mod tests {
     }
 
     #[test]
-    fn other_maps_are_not_taken() {
-        for map in [
-            TensorMap { mode: Mode::Im2col(Default::default()), ..matrix() },
-            TensorMap { interleave: Interleave::Bytes16, ..matrix() },
-            TensorMap { element: Element::U4Align8, ..matrix() },
+    fn other_maps_do_not_fit() {
+        let place = Place::Tile([0; 5]);
+        let image = TensorMap { mode: Mode::Im2col(Default::default()), ..matrix() };
+        let wide = Mode::Im2colWide { columns: Default::default(), w128: false };
+        for (map, rank, why) in [
+            (matrix(), 3, Misfit::Rank(2)),
+            (image, 2, Misfit::Mode),
+            (TensorMap { mode: wide, ..matrix() }, 2, Misfit::Wide),
+            (TensorMap { interleave: Interleave::Bytes16, ..matrix() }, 2, Misfit::Interleaved),
         ] {
-            assert!(map.rows([0; 5]).is_none() && map.box_bytes().is_none());
+            assert_eq!(map.fits(rank, &place), Err(why));
         }
+        assert_eq!(matrix().fits(2, &Place::Columns([0; 5], [0; 3])), Err(Misfit::Mode));
     }
 }

@@ -7,9 +7,10 @@ use isa::{Opcode, Space};
 
 use super::{
     Access, Address, Argument, Atomic, AtomicWide, Barrier, Base, Block, BulkMask, Call, Callee, Code,
-    CopyAsync, CopyBulk, Extent, Function, Guard, Kind, Linear, Load, MAX_SOURCES, MatrixOp, MatrixOperands,
-    Mbarrier, Meeting, Multicast, Op, Pure, Reduction, Returned, ShufflePattern, Signature, Signatures,
-    Special, Start, Store, StoreAsync, Terminator, Texel, TexelWork, TryCancel, WarpOp, array_bytes,
+    CopyAsync, CopyBulk, CopyTensor, Extent, Function, Guard, Kind, Linear, Load, MAX_SOURCES, MatrixOp,
+    MatrixOperands, Mbarrier, Meeting, Multicast, Op, Pure, Reduction, Returned, ShufflePattern, Signature,
+    Signatures, Special, Start, Store, StoreAsync, TensorMapReplace, Terminator, Texel, TexelWork, TryCancel,
+    WarpOp, array_bytes,
 };
 use crate::kernel::Kernel;
 use crate::loaded::Image;
@@ -248,15 +249,19 @@ impl<'a> Builder<'a> {
         Address { space: address.space, base, offset, place }
     }
 
+    /// Who watches makes no plans.
+    fn watched(&self, ir::Address { space, base, offset }: ir::Address) -> Address {
+        let (base, offset) = self.base(base, offset);
+        Address { space, base, offset, place: usize::MAX }
+    }
+
     fn access(&self, access: &ir::Access) -> Access {
         let start = match access.start {
             ir::Start::Descriptor(slot) => Start::Descriptor(self.slot(slot)),
             ir::Start::Texels => Start::Texels,
-            ir::Start::Address(ir::Address { space, base, offset }) => {
-                let (base, offset) = self.base(base, offset);
-                // Who watches makes no plans.
-                Start::Address(Address { space, base, offset, place: usize::MAX })
-            }
+            ir::Start::Tensor => Start::Tensor,
+            ir::Start::Address(address) => Start::Address(self.watched(address)),
+            ir::Start::Box(address) => Start::Box(self.watched(address)),
         };
         let extent = match access.extent {
             ir::Extent::Bytes(bytes) => Extent::Bytes(bytes),
@@ -271,6 +276,7 @@ impl<'a> Builder<'a> {
             }
             ir::Extent::Factor => Extent::Factor,
             ir::Extent::Texels => Extent::Texels,
+            ir::Extent::Lines => Extent::Lines,
         };
         let multicast = access.multicast.map(|multicast| match multicast {
             ir::Multicast::Mask(slot) => Multicast::Mask(self.slot(slot)),
@@ -440,6 +446,27 @@ impl<'a> Builder<'a> {
                     }),
                     reduction: *reduction,
                 }))
+            }
+            ir::OpKind::CopyTensor(op) => Kind::CopyTensor(Box::new(CopyTensor {
+                kind: op.kind,
+                picks: op.picks,
+                map: self.address(&op.map),
+                shared: self.address(&op.shared),
+                coordinates: op.coordinates.iter().map(|&slot| self.slot(slot)).collect(),
+                offsets: op.offsets.iter().map(|&slot| self.slot(slot)).collect(),
+                mbarrier: op.mbarrier.as_ref().map(|a| self.address(a)),
+                blocks: op.blocks.map(|slot| self.slot(slot)),
+            })),
+            ir::OpKind::TensorMapReplace { address, picks, ordinal, value } => {
+                Kind::TensorMapReplace(Box::new(TensorMapReplace {
+                    address: self.address(address),
+                    picks: *picks,
+                    ordinal: *ordinal,
+                    value: self.slot(*value),
+                }))
+            }
+            ir::OpKind::TensorMapCopy { dst, src } => {
+                Kind::TensorMapCopy(Box::new([self.address(dst), self.address(src)]))
             }
             ir::OpKind::TryCancel { dst, mbarrier, all } => Kind::TryCancel(Box::new(TryCancel {
                 dst: self.address(dst),

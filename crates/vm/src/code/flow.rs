@@ -90,6 +90,22 @@ pub(crate) fn flows(op: &Op) -> SmallVec<[Flow<'_>; 2]> {
             }
             add(OperationKind::CopyMemory, &[], &[], decides, None);
         }
+        Kind::CopyTensor(copy) => {
+            let mut decides = base(&copy.shared);
+            decides.extend(base(&copy.map));
+            decides.extend(copy.coordinates.iter().chain(&copy.offsets).copied());
+            decides.extend(copy.blocks);
+            add(OperationKind::CopyMemory, &[], &[], decides, None);
+        }
+        Kind::TensorMapReplace(replace) => {
+            let mut decides = base(&replace.address);
+            decides.push(replace.value);
+            add(Defined, &[], &[], decides, None);
+        }
+        Kind::TensorMapCopy(places) => {
+            let decides = places.iter().flat_map(base).collect();
+            add(OperationKind::CopyMemory, &[], &[], decides, None);
+        }
         Kind::StoreAsync(store) => {
             let mut decides = base(&store.address);
             decides.extend(base(&store.mbarrier));

@@ -165,6 +165,33 @@ pub(crate) struct CopyBulk {
     pub reduction: Option<ir::Reduction>,
 }
 
+/// `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`: [`ir::TensorOp`]
+pub(crate) struct CopyTensor {
+    pub kind: ir::TensorKind,
+    pub picks: Picks,
+    pub map: Address,
+    pub shared: Address,
+    pub coordinates: SmallVec<[SlotRef; 4]>,
+    pub offsets: SmallVec<[SlotRef; 4]>,
+    pub mbarrier: Option<Address>,
+    pub blocks: Option<SlotRef>,
+}
+
+impl CopyTensor {
+    /// The mbarrier object may be that of the other block of a pair.
+    pub fn is_pair(&self) -> bool {
+        self.picks.has(isa::Mod::CtaGroup2)
+    }
+}
+
+/// `tensormap.replace`
+pub(crate) struct TensorMapReplace {
+    pub address: Address,
+    pub picks: Picks,
+    pub ordinal: u64,
+    pub value: SlotRef,
+}
+
 /// What a bulk copy leaves out: [`ir::BulkMask`].
 pub(crate) enum BulkMask {
     Bytes(SlotRef),
@@ -363,6 +390,9 @@ pub(crate) enum Kind {
     CopyAsync(Box<CopyAsync>),
     CopyGroup(CopyGroup),
     CopyBulk(Box<CopyBulk>),
+    CopyTensor(Box<CopyTensor>),
+    TensorMapReplace(Box<TensorMapReplace>),
+    TensorMapCopy(Box<[Address; 2]>),
     TryCancel(Box<TryCancel>),
     StoreAsync(Box<StoreAsync>),
     Mbarrier(Box<Mbarrier>),
@@ -398,6 +428,8 @@ pub(crate) enum Start {
     Address(Address),
     Descriptor(SlotRef),
     Texels,
+    Tensor,
+    Box(Address),
 }
 
 /// How much an access touches.
@@ -410,6 +442,7 @@ pub(crate) enum Extent {
     Matrix { lines: u32, line_bits: u32, element_bits: u32, stride: Option<SlotRef> },
     Factor,
     Texels,
+    Lines,
 }
 
 /// An operation.

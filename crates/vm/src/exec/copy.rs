@@ -329,12 +329,12 @@ impl Chunk<'_> {
     }
 
     /// An address, or the one in the shared memory of the block of a rank that corresponds to it.
-    fn in_block(&self, address: u64, space: Space, rank: Option<u32>) -> u64 {
+    pub(super) fn in_block(&self, address: u64, space: Space, rank: Option<u32>) -> u64 {
         rank.map_or(address, |rank| map_shared(address, rank, space == Space::Generic))
     }
 
     /// Tells an mbarrier object that bytes have come, which must lie where they went to: in the memory of the same block.
-    fn complete_copy(
+    pub(super) fn complete_copy(
         &self,
         bytes: u64,
         (space, object): (Space, u64),

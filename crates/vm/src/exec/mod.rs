@@ -25,6 +25,7 @@ mod pure;
 mod resolve;
 mod stack;
 mod strong;
+mod tensor;
 mod texture;
 mod transfer;
 mod warp;
@@ -544,6 +545,13 @@ impl<'l> Chunk<'l> {
             Kind::Fence(semantics) => strong::execute_fence(semantics.order),
             Kind::CopyAsync(copy) => return self.copy_async(copy, active, shared, op.span),
             Kind::CopyBulk(copy) => return self.copy_bulk(copy, active, shared, op.span),
+            Kind::CopyTensor(copy) => return self.copy_tensor(copy, active, shared, op.span),
+            Kind::TensorMapReplace(what) => {
+                return self.tensor_map_replace(what, active, shared, op.span);
+            }
+            Kind::TensorMapCopy(places) => {
+                return self.tensor_map_copy(places.each_ref(), active, shared, op.span);
+            }
             Kind::TryCancel(request) => return self.try_cancel(request, active, shared, op.span),
             Kind::StoreAsync(store) => return self.store_async(store, active, shared, op.span),
             Kind::CopyGroup(group) => self.copy_group(*group, active.mask),

@@ -259,6 +259,8 @@ impl Chunk<'_> {
             Start::Descriptor(_) => return counts.vector += mask.warps().count() as u64,
             // Texels lie in several rows.
             Start::Texels => return counts.gather += mask.warps().count() as u64,
+            // A copy is done by one thread, however long it is.
+            Start::Tensor | Start::Box(_) => return counts.vector += mask.warps().count() as u64,
         };
         let bytes = match access.extent {
             Extent::Bytes(bytes) | Extent::AtMost { bytes, .. } => bytes.into(),
@@ -272,7 +274,7 @@ impl Chunk<'_> {
                 }
                 ROW_BYTES
             }
-            Extent::Matrix { .. } | Extent::Factor | Extent::Texels => {
+            Extent::Matrix { .. } | Extent::Factor | Extent::Texels | Extent::Lines => {
                 counts.vector += mask.warps().count() as u64;
                 return;
             }

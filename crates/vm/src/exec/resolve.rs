@@ -49,6 +49,8 @@ impl Chunk<'_> {
             Start::Address(address) => address,
             Start::Descriptor(_) => return self.each_unit(op, access, mask, active, f),
             Start::Texels => return self.each_texel(op, mask, active, f),
+            Start::Tensor => return self.each_line(op, None, mask, active, f),
+            Start::Box(address) => return self.each_line(op, Some(address), mask, active, f),
         };
         let at = self.lane_addresses(address, active);
         let number = |slot, lane| self.registers.get(active.window, slot, lane);
@@ -92,7 +94,7 @@ impl Chunk<'_> {
                     }
                 }
             }
-            Extent::Factor | Extent::Texels => {}
+            Extent::Factor | Extent::Texels | Extent::Lines => {}
         }
     }
 

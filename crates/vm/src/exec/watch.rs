@@ -107,6 +107,13 @@ impl Watcher {
                 };
                 self.tell_mbarrier(chunk, shared, what, (address, multicast), mask, active, value);
             }
+            Kind::CopyTensor(copy) => {
+                let Some(address) = &copy.mbarrier else { return };
+                let value = |lane| chunk.tensor_bytes(copy, active, lane);
+                let what = (span, MbarrierOp::CompleteTransactions, true);
+                let multicast = copy.blocks.map(Multicast::Mask);
+                self.tell_mbarrier(chunk, shared, what, (address, multicast), mask, active, value);
+            }
             Kind::TryCancel(request) => {
                 let what = (span, MbarrierOp::CompleteTransactions, true);
                 let bytes = |_| ir::RESPONSE_BYTES.into();
@@ -311,9 +318,9 @@ impl Observer for Watcher {
         for access in &block.accesses[index] {
             self.lanes.clear();
             let space = match &access.start {
-                Start::Address(address) => address.space,
+                Start::Address(address) | Start::Box(address) => address.space,
                 Start::Descriptor(_) => Space::Shared,
-                Start::Texels => Space::Global,
+                Start::Texels | Start::Tensor => Space::Global,
             };
             // Looking up the block of each lane takes time.
             let single = (chunk.block_masks.len() == 1).then_some((chunk.ctaid, chunk.first_thread));
@@ -331,6 +338,12 @@ impl Observer for Watcher {
             let completion = match &op.kind {
                 Kind::CopyAsync(_) => Completion::Group,
                 Kind::CopyBulk(copy) if copy.mbarrier.is_some() && kind != AccessKind::Mbarrier => {
+                    Completion::Mbarrier
+                }
+                Kind::CopyTensor(copy)
+                    if copy.mbarrier.is_some()
+                        && matches!(kind, AccessKind::CopyRead | AccessKind::CopyWrite) =>
+                {
                     Completion::Mbarrier
                 }
                 Kind::TryCancel(_) | Kind::StoreAsync(_) if kind != AccessKind::Mbarrier => {

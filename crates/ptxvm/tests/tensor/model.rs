@@ -1,0 +1,121 @@
+//! What copies do, element by element, in as few words as possible: nothing here is shared with `sem`.
+
+use ptxvm::tensor_map::{Im2col, Mode, Swizzle, TensorMap};
+
+/// Bytes of shared memory that are looked at.
+pub const SHARED: usize = 8192;
+/// What nobody wrote.
+pub const UNTOUCHED: u8 = 0xa5;
+
+/// `Swizzle<B, M, S>` of CUTLASS: bits M + S and up are added to bits M and up.
+fn swizzled(swizzle: Swizzle, at: usize) -> usize {
+    let (bits, base, shift) = match swizzle {
+        Swizzle::None => return at,
+        Swizzle::Bytes32 => (1, 4, 3),
+        Swizzle::Bytes64 => (2, 4, 3),
+        Swizzle::Bytes128 => (3, 4, 3),
+        Swizzle::Bytes128By32 | Swizzle::Bytes128By32Flip8 => (2, 5, 2),
+        Swizzle::Bytes128By64 => (1, 6, 1),
+    };
+    let flip = if swizzle == Swizzle::Bytes128By32Flip8 { (at >> 7 & 1) << 3 } else { 0 };
+    at ^ (at >> shift & ((1 << bits) - 1) << base) ^ flip
+}
+
+/// Where an element of the box is, in shared memory, and in the tensor's memory if it is there.
+pub struct Element {
+    pub shared: usize,
+    pub global: Option<usize>,
+}
+
+/// Bytes of an element.
+pub fn size(map: &TensorMap) -> usize {
+    map.element.bits() as usize / 8
+}
+
+/// All elements of a copy, whose box begins at `place`; the tensor begins at `origin` of its memory.
+pub fn elements(map: &TensorMap, origin: usize, at: &[i32], offsets: &[u16], place: usize) -> Vec<Element> {
+    let rank = map.rank;
+    let rows: Vec<Vec<i64>> = match map.mode {
+        Mode::Tiled(taken) => {
+            let count = |d: usize| taken[d].div_ceil(map.steps[d]) as usize;
+            let all: usize = (1..rank).map(count).product();
+            (0..all)
+                .map(|mut index| {
+                    (1..rank)
+                        .map(|d| {
+                            let i = index % count(d);
+                            index /= count(d);
+                            i64::from(at[d]) + i as i64 * i64::from(map.steps[d])
+                        })
+                        .collect()
+                })
+                .collect()
+        }
+        Mode::Im2col(columns) => pixels(map, &columns, at, offsets),
+        Mode::Im2colWide { .. } => panic!("not here"),
+    };
+    let (size, length) = (
+        size(map),
+        match map.mode {
+            Mode::Tiled(taken) => taken[0] as usize,
+            Mode::Im2col(columns) | Mode::Im2colWide { columns, .. } => columns.channels as usize,
+        },
+    );
+    let span = match map.swizzle {
+        Swizzle::None => 16,
+        Swizzle::Bytes32 => 32,
+        Swizzle::Bytes64 => 64,
+        _ => 128,
+    };
+    let pitch = (length * size).next_multiple_of(16).max(span);
+    let mut all = Vec::new();
+    for (row, outer) in rows.iter().enumerate() {
+        for i in 0..length {
+            let x = i64::from(at[0]) + i as i64;
+            let is_there = (0..map.extents[0] as i64).contains(&x)
+                && outer.iter().zip(&map.extents[1..]).all(|(at, &extent)| (0..extent as i64).contains(at));
+            let offset: i64 =
+                outer.iter().zip(&map.strides).map(|(at, &stride)| at.wrapping_mul(stride as i64)).sum();
+            let global = is_there.then(|| origin + offset as usize + x as usize * size);
+            all.push(Element { shared: swizzled(map.swizzle, place + row * pitch + i * size), global });
+        }
+    }
+    all
+}
+
+/// The pixels of columns: the first lies in the bounding box, at a multiple of the steps from its corner.
+fn pixels(map: &TensorMap, columns: &Im2col, at: &[i32], offsets: &[u16]) -> Vec<Vec<i64>> {
+    let inner = map.rank - 2;
+    let corner = |d: usize| (columns.lower[d - 1], columns.upper[d - 1]);
+    let step = |d: usize| i64::from(map.steps[d]);
+    let count = |d: usize| {
+        let (lower, upper) = corner(d);
+        let width = map.extents[d] as i64 + i64::from(upper) - i64::from(lower);
+        (width + step(d) - 1) / step(d)
+    };
+    let mut first = i64::from(at[inner + 1]);
+    // The number of the first pixel, counted from the one of coordinate 0 of the outermost dimension.
+    if step(inner + 1) != 1 {
+        first = 0;
+    }
+    for d in (1..=inner).rev() {
+        first = first * count(d) + (i64::from(at[d]) - i64::from(corner(d).0)) / step(d);
+    }
+    (0..i64::from(columns.pixels))
+        .map(|i| {
+            let mut rest = first + i;
+            let mut pixel: Vec<i64> = (1..=inner)
+                .map(|d| {
+                    let place = rest.rem_euclid(count(d)) * step(d);
+                    rest = rest.div_euclid(count(d));
+                    place + i64::from(corner(d).0) + i64::from(offsets[d - 1])
+                })
+                .collect();
+            pixel.push(match step(inner + 1) {
+                1 => rest,
+                step => i64::from(at[inner + 1]) + rest * step,
+            });
+            pixel
+        })
+        .collect()
+}

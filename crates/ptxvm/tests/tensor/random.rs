@@ -1,0 +1,278 @@
+//! Random maps and coordinates against the model.
+
+use ptxvm::Device;
+use ptxvm::tensor_map::{Element, Fill, Im2col, Mode, Swizzle, TensorMap};
+
+use super::model::{SHARED, elements, size};
+use super::{Copy, Direction, ENGINES, kernel, launch, untouched};
+
+/// Numbers that look random, the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u32) -> u32 {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (self.0 >> 33) as u32 % n
+    }
+
+    fn of<T: std::marker::Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len() as u32) as usize]
+    }
+
+    fn bytes(&mut self, count: usize) -> Vec<u8> {
+        (0..count / 4).flat_map(|_| (self.below(u32::MAX) << 1 ^ self.below(3)).to_le_bytes()).collect()
+    }
+
+    /// A coordinate in the tensor or somewhat outside of it, seldom far away.
+    fn coordinate(&mut self, extent: u64, taken: u32) -> i32 {
+        match self.below(16) {
+            0 => self.of(&[i32::MIN, i32::MAX, -100_000]),
+            1..=7 => self.below(extent as u32) as i32,
+            _ => self.below(extent as u32 + 2 * taken) as i32 - taken as i32,
+        }
+    }
+}
+
+const ELEMENTS: [Element; 13] = [
+    Element::U8,
+    Element::U16,
+    Element::U32,
+    Element::S32,
+    Element::U64,
+    Element::S64,
+    Element::F16,
+    Element::F32,
+    Element::F64,
+    Element::Bf16,
+    Element::F32Ftz,
+    Element::Tf32,
+    Element::Tf32Ftz,
+];
+
+/// Bytes of the tensor's memory.
+const MEMORY: usize = 1 << 17;
+/// Where tensors begin in it.
+const ORIGIN: u64 = 1024;
+
+/// Strides with gaps; the extents become smaller if there is no room for the tensor.
+fn lay_out(map: &mut TensorMap, random: &mut Random) {
+    let mut bytes = map.extents[0] * u64::from(map.element.bits()) / 8;
+    for d in 1..map.rank {
+        bytes = bytes.next_multiple_of(16) + 16 * u64::from(random.below(3));
+        map.strides[d - 1] = bytes;
+        map.extents[d] = map.extents[d].min((MEMORY as u64 - ORIGIN) / bytes / 2).max(1);
+        bytes *= map.extents[d];
+    }
+}
+
+fn span(swizzle: Swizzle) -> u32 {
+    match swizzle {
+        Swizzle::None => 256,
+        Swizzle::Bytes32 => 32,
+        Swizzle::Bytes64 => 64,
+        _ => 128,
+    }
+}
+
+fn random_tile(random: &mut Random, elements: &[Element]) -> Copy {
+    let (rank, element, swizzle) =
+        (1 + random.below(5) as usize, random.of(elements), random.of(Swizzle::ALL));
+    let size = element.bits() / 8;
+    let mut taken = [1; 5];
+    taken[0] = (1 + random.below(span(swizzle).min(256 * size) / 16)) * 16 / size;
+    let (mut extents, mut steps, mut left) = ([1; 5], [1; 5], 16);
+    extents[0] = u64::from(1 + random.below(60));
+    for d in 1..rank {
+        extents[d] = u64::from(1 + random.below(6));
+        steps[d] = if random.below(3) == 0 { 1 + random.below(8) } else { 1 };
+        let count = 1 + random.below(left);
+        left /= count;
+        taken[d] = (count - 1) * steps[d] + 1 + random.below(steps[d]);
+    }
+    let mut map = TensorMap::tiled(element, ORIGIN, &extents[..rank], &taken[..rank]);
+    (map.steps, map.swizzle) = (steps, swizzle);
+    map.fill = if element.is_float() { random.of(Fill::ALL) } else { Fill::Zero };
+    lay_out(&mut map, random);
+    let at = std::array::from_fn(|d| random.coordinate(map.extents[d], taken[d]));
+    Copy { map, at, offsets: [0; 3], place: 128 * random.below(8), bytes: 0 }
+}
+
+fn random_columns(random: &mut Random, elements: &[Element]) -> Copy {
+    let (rank, element) = (3 + random.below(3) as usize, random.of(elements));
+    let mut map = TensorMap::tiled(element, ORIGIN, &[1; 5][..rank], &[1; 5][..rank]);
+    let mut columns =
+        Im2col { channels: 1 + random.below(16), pixels: 1 + random.below(40), ..Im2col::default() };
+    map.swizzle = random.of(&[Swizzle::None, Swizzle::Bytes128, Swizzle::Bytes128By32]);
+    map.fill = if element.is_float() { random.of(Fill::ALL) } else { Fill::Zero };
+    map.extents[0] = u64::from(1 + random.below(24));
+    let (mut at, mut offsets) = ([0; 5], [0; 3]);
+    at[0] = random.coordinate(map.extents[0], columns.channels);
+    for d in 1..rank - 1 {
+        map.extents[d] = u64::from(1 + random.below(5));
+        let (lower, upper) = (random.below(5) as i32 - 2, random.below(5) as i32 - 2);
+        // There is at least a pixel.
+        let upper = upper.max(lower + 1 - map.extents[d] as i32);
+        (columns.lower[d - 1], columns.upper[d - 1]) = (lower, upper);
+        map.steps[d] = if random.below(3) == 0 { 1 + random.below(3) } else { 1 };
+        let width = (map.extents[d] as i32 + upper - lower) as u32;
+        at[d] = lower + (random.below(width.div_ceil(map.steps[d])) * map.steps[d]) as i32;
+        offsets[d - 1] = random.below(4) as u16;
+    }
+    map.extents[rank - 1] = u64::from(1 + random.below(3));
+    at[rank - 1] = random.below(map.extents[rank - 1] as u32 + 2) as i32 - 1;
+    map.mode = Mode::Im2col(columns);
+    lay_out(&mut map, random);
+    Copy { map, at, offsets, place: 128 * random.below(4), bytes: 0 }
+}
+
+/// Flushes a number if the map says so.
+fn arrives(map: &TensorMap, bytes: &mut [u8]) {
+    if matches!(map.element, Element::F32Ftz | Element::Tf32Ftz) {
+        let number = f32::from_le_bytes(bytes.try_into().unwrap());
+        if number.is_subnormal() {
+            bytes.copy_from_slice(&0f32.copysign(number).to_le_bytes());
+        }
+    }
+}
+
+fn check_loads(count: usize, make: fn(&mut Random, &[Element]) -> Copy, columns: bool) {
+    let mut random = Random(7);
+    let modules: Vec<_> =
+        (1..=5).map(|rank| (!columns || rank > 2).then(|| kernel(Direction::Load, rank, columns))).collect();
+    let mut outside = 0;
+    for _ in 0..count {
+        let mut copy = make(&mut random, &ELEMENTS);
+        let map = copy.map;
+        assert_eq!(map.check(), Ok(()), "{map:?}");
+        let mut memory = random.bytes(MEMORY);
+        // Some numbers without an exponent.
+        memory.chunks_mut(16).for_each(|chunk| (chunk[2], chunk[3]) = (chunk[2] & 0x7f, chunk[3] & 0x80));
+        let all = elements(&map, ORIGIN as usize, &copy.at, &copy.offsets, copy.place as usize);
+        copy.bytes = (all.len() * size(&map)) as u32;
+        let mut expected = untouched();
+        for element in &all {
+            let to = &mut expected[element.shared..element.shared + size(&map)];
+            match element.global {
+                Some(from) => {
+                    to.copy_from_slice(&memory[from..from + size(&map)]);
+                    arrives(&map, to);
+                }
+                None => {
+                    to.fill(if map.fill == Fill::Nan { 0xff } else { 0 });
+                    outside += 1;
+                }
+            }
+        }
+        for engine in ENGINES {
+            let (mut before, mut shared) = (memory.clone(), untouched());
+            let module = modules[map.rank - 1].as_ref().unwrap();
+            launch(&Device::new(), module, engine, &copy, &mut before, &mut shared)
+                .unwrap_or_else(|error| panic!("{engine:?} {copy:?}: {error}"));
+            assert!(before == memory, "{engine:?} {copy:?}");
+            let different = (0..SHARED).find(|&at| shared[at] != expected[at]);
+            assert_eq!(different, None, "{engine:?} {copy:?}");
+        }
+    }
+    assert!(outside > count, "{outside} elements were not in their tensor");
+}
+
+#[test]
+fn boxes_are_loaded() {
+    check_loads(200, random_tile, false);
+}
+
+#[test]
+fn columns_are_loaded() {
+    check_loads(200, random_columns, true);
+}
+
+/// `combine` makes of what is there and what comes what is left.
+fn check_stores(
+    count: usize,
+    direction: Direction,
+    columns: bool,
+    elements_of: &[Element],
+    combine: fn(&TensorMap, &mut [u8], &[u8]),
+) {
+    let mut random = Random(9);
+    let modules: Vec<_> =
+        (1..=5).map(|rank| (!columns || rank > 2).then(|| kernel(direction, rank, columns))).collect();
+    for _ in 0..count {
+        let make = if columns { random_columns } else { random_tile };
+        let mut copy = make(&mut random, elements_of);
+        copy.offsets = [0; 3];
+        let map = copy.map;
+        let (memory, shared) = (random.bytes(MEMORY), random.bytes(SHARED));
+        let mut expected = memory.clone();
+        for element in elements(&map, ORIGIN as usize, &copy.at, &copy.offsets, copy.place as usize) {
+            if let Some(to) = element.global {
+                let size = size(&map);
+                combine(&map, &mut expected[to..to + size], &shared[element.shared..element.shared + size]);
+            }
+        }
+        for engine in ENGINES {
+            let (mut after, mut tile) = (memory.clone(), shared.clone());
+            let module = modules[map.rank - 1].as_ref().unwrap();
+            launch(&Device::new(), module, engine, &copy, &mut after, &mut tile)
+                .unwrap_or_else(|error| panic!("{engine:?} {copy:?}: {error}"));
+            assert!(tile == shared, "{engine:?} {copy:?}");
+            let different = (0..MEMORY).find(|&at| after[at] != expected[at]);
+            assert_eq!(different, None, "{engine:?} {copy:?}");
+        }
+    }
+}
+
+#[test]
+fn boxes_and_columns_are_stored() {
+    for columns in [false, true] {
+        check_stores(100, Direction::Store, columns, &ELEMENTS, |_, to, from| to.copy_from_slice(from));
+    }
+}
+
+#[test]
+fn integers_are_reduced() {
+    fn add(map: &TensorMap, to: &mut [u8], from: &[u8]) {
+        if map.element == Element::U64 {
+            let sum = u64::from_le_bytes((&*to).try_into().unwrap())
+                .wrapping_add(u64::from_le_bytes(from.try_into().unwrap()));
+            return to.copy_from_slice(&sum.to_le_bytes());
+        }
+        let sum = u32::from_le_bytes((&*to).try_into().unwrap())
+            .wrapping_add(u32::from_le_bytes(from.try_into().unwrap()));
+        to.copy_from_slice(&sum.to_le_bytes());
+    }
+    fn max(map: &TensorMap, to: &mut [u8], from: &[u8]) {
+        let signed = map.element == Element::S32;
+        let number = |bytes: &[u8]| {
+            let bits = u32::from_le_bytes(bytes.try_into().unwrap());
+            if signed { i64::from(bits as i32) } else { i64::from(bits) }
+        };
+        if number(from) > number(to) {
+            to.copy_from_slice(from);
+        }
+    }
+    let bits = |_: &TensorMap, to: &mut [u8], from: &[u8]| {
+        to.iter_mut().zip(from).for_each(|(to, from)| *to ^= from);
+    };
+    let words = [Element::U32, Element::S32];
+    check_stores(40, Direction::Reduce("add"), false, &[Element::U32, Element::S32, Element::U64], add);
+    check_stores(20, Direction::Reduce("add"), true, &words, add);
+    check_stores(40, Direction::Reduce("max"), false, &words, max);
+    check_stores(40, Direction::Reduce("xor"), false, &[Element::U32, Element::S64], bits);
+}
+
+#[test]
+fn floating_point_numbers_are_reduced() {
+    // Random bits are seldom NaNs in binary32, whose sums are the host's but for subnormals.
+    fn add(_: &TensorMap, to: &mut [u8], from: &[u8]) {
+        let number = |bytes: &[u8]| {
+            let number = f32::from_le_bytes(bytes.try_into().unwrap());
+            if number.is_subnormal() { 0f32.copysign(number) } else { number }
+        };
+        let sum = number(to) + number(from);
+        let sum = if sum.is_subnormal() { 0f32.copysign(sum) } else { sum };
+        let bits = if sum.is_nan() { 0x7fff_ffff } else { sum.to_bits() };
+        to.copy_from_slice(&bits.to_le_bytes());
+    }
+    check_stores(40, Direction::Reduce("add"), false, &[Element::F32], add);
+}

@@ -1,0 +1,165 @@
+//! Copies of boxes of tensors, and tensor maps (PTX ISA, "Tensors"). Copies are done at once.
+
+use check::module::{Instruction, Operand};
+use isa::{Mod, Space, Type};
+use sem::tensormap::{BYTES, Field, Place, TensorMap};
+use vm::FaultKind;
+
+use crate::Step;
+use crate::atomic::{combine, operation};
+use crate::memory::{Address, number};
+use crate::thread::Cpu;
+
+impl Cpu<'_, '_> {
+    /// The bytes of a map, or of what is to become one.
+    fn map_bytes(&self, at: Address, write: bool) -> Step<[u8; BYTES]> {
+        if !at.at.is_multiple_of(64) {
+            return Err(self.access_fault(FaultKind::Misaligned, at, BYTES as u64, write));
+        }
+        let read = self.read_bytes(at, BYTES as u64).map_err(|mut fault| {
+            fault.access.iter_mut().for_each(|access| access.write = write);
+            fault
+        })?;
+        let mut bytes = [0; BYTES];
+        bytes.copy_from_slice(&read);
+        Ok(bytes)
+    }
+
+    /// `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`
+    pub fn copy_tensor(&mut self, i: &Instruction) -> Step {
+        let tensor = i.operands.iter().find_map(|operand| match operand {
+            Operand::Tensor(tensor) => Some(&**tensor),
+            _ => None,
+        });
+        let Some(tensor) = tensor else { return Ok(()) };
+        let at = self.address(&tensor.map, Space::Generic);
+        if matches!(Self::resolve(at).0, Space::Shared | Space::Local) {
+            return Err(self.access_fault(FaultKind::OutOfBounds, at, BYTES as u64, false));
+        }
+        let map = TensorMap::from_bytes(&self.map_bytes(at, false)?)
+            .map_err(|_| self.fault(FaultKind::TensorMap, "there is no tensor map at this address"))?;
+        let numbers = |parts: &[Operand], ty| -> Vec<u64> {
+            parts.iter().map(|part| self.value(part, ty) as u64).collect()
+        };
+        let offsets = match self.named(i, "offsets") {
+            Some(Operand::Vector(parts)) => numbers(parts, Type::U16),
+            _ => Vec::new(),
+        };
+        let place = Place::of(&i.picks, &numbers(&tensor.coordinates, Type::B32), &offsets);
+        let ty = map
+            .fits_instruction(&i.picks, &place)
+            .map_err(|misfit| self.fault(FaultKind::TensorMap, &misfit.to_string()))?;
+        let is_load = !i.picks.has(Mod::BulkGroup);
+        let space = i.picks.space_of(if is_load { 0 } else { 1 });
+        let mut others = i.operands.iter().filter(|operand| matches!(operand, Operand::Address(..)));
+        let Some(shared) = others.next().map(|operand| self.address(operand, space)) else { return Ok(()) };
+        let Some(object) = others.next().map(|operand| self.address(operand, space)) else {
+            return self.store_box(i, &map, &place, ty, shared);
+        };
+        let mask = self.named(i, "mask").map(|mask| self.value(mask, Type::U16) as u64);
+        let receivers = match mask {
+            None => vec![(shared, object)],
+            Some(mask) => (0..16)
+                .filter(|rank| mask >> rank & 1 != 0)
+                .map(|rank| (shared.in_block(rank), object.in_block(rank)))
+                .collect(),
+        };
+        for (to, own) in receivers {
+            self.load_box(&map, &place, to)?;
+            if i.picks.has(Mod::CtaGroup2) {
+                // Of the pair of blocks that receives the data, the one that the object's address names.
+                let object = object.in_block(to.rank() & !1 | object.rank() & 1);
+                self.complete_copy(object, object, map.box_bytes())?;
+            } else {
+                self.complete_copy(own, to, map.box_bytes())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a box is in shared memory, all of which must be there.
+    fn check_box(&self, map: &TensorMap, at: Address, write: bool) -> Step {
+        let bytes = map.shared_bytes();
+        if !at.at.is_multiple_of(128) {
+            return Err(self.access_fault(FaultKind::Misaligned, at, bytes, write));
+        }
+        self.read_bytes(at, bytes).map(|_| ()).map_err(|mut fault| {
+            fault.access.iter_mut().for_each(|access| access.write = write);
+            fault
+        })
+    }
+
+    fn load_box(&mut self, map: &TensorMap, place: &Place, to: Address) -> Step {
+        self.check_box(map, to, true)?;
+        for row in map.rows(place) {
+            let mut line = vec![map.fill_byte(); map.row_bytes()];
+            if !row.inside.is_empty() {
+                let from = Address { space: Space::Global, at: row.global };
+                let mut read = self.read_bytes(from, row.inside.len() as u64)?;
+                map.convert(&mut read);
+                line[row.inside].copy_from_slice(&read);
+            }
+            let mut pieces = Vec::new();
+            map.each_piece(to.at.wrapping_add(row.shared), |part, at| pieces.push((part, at)));
+            for (part, at) in pieces {
+                self.write_bytes(Address { at, ..to }, &line[part])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn store_box(
+        &mut self,
+        i: &Instruction,
+        map: &TensorMap,
+        place: &Place,
+        ty: Option<Type>,
+        from: Address,
+    ) -> Step {
+        self.check_box(map, from, false)?;
+        for row in map.rows(place).filter(|row| !row.inside.is_empty()) {
+            let mut line = vec![0; map.row_bytes()];
+            let mut pieces = Vec::new();
+            map.each_piece(from.at.wrapping_add(row.shared), |part, at| pieces.push((part, at)));
+            for (part, at) in pieces {
+                line[part.clone()]
+                    .copy_from_slice(&self.read_bytes(Address { at, ..from }, part.len() as u64)?);
+            }
+            let to = Address { space: Space::Global, at: row.global };
+            let data = &mut line[row.inside];
+            if let (Some(operation), Some(ty)) = (operation(&i.picks), ty) {
+                let old = self.read_bytes(to, data.len() as u64).map_err(|mut fault| {
+                    fault.access.iter_mut().for_each(|access| access.write = true);
+                    fault
+                })?;
+                let size = ty.bytes() as usize;
+                for (new, old) in data.chunks_mut(size).zip(old.chunks(size)) {
+                    let result = combine(operation, ty, Self::flushes(ty, to), number(old), number(new), 0);
+                    new.copy_from_slice(&result.to_le_bytes()[..size]);
+                }
+            }
+            self.write_bytes(to, data)?;
+        }
+        Ok(())
+    }
+
+    /// `tensormap.replace`
+    pub fn tensor_map_replace(&mut self, i: &Instruction) -> Step {
+        let (Some(address), Some(value)) = (i.operands.first(), i.operands.last()) else { return Ok(()) };
+        let ordinal = self.named(i, "ordinal").map_or(0, |ordinal| self.value(ordinal, Type::U32) as u64);
+        let Some(field) = Field::of(&i.picks, ordinal) else { return Ok(()) };
+        let (at, value) = (self.address(address, i.picks.space()), self.value(value, i.picks.ty(0)) as u64);
+        let mut bytes = self.map_bytes(at, true)?;
+        field.replace(&mut bytes, value);
+        self.write_bytes(at, &bytes)
+    }
+
+    /// `tensormap.cp_fenceproxy`: every thread of the warp copies the same.
+    pub fn tensor_map_copy(&mut self, i: &Instruction) -> Step {
+        let [dst, src, ..] = &i.operands[..] else { return Ok(()) };
+        let (to, from) = (self.address(dst, i.picks.space_of(0)), self.address(src, i.picks.space_of(1)));
+        self.map_bytes(to, true)?;
+        let bytes = self.map_bytes(from, false)?;
+        self.write_bytes(to, &bytes)
+    }
+}

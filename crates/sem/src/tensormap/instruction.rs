@@ -1,0 +1,76 @@
+//! What modifiers of an instruction ask of a map.
+
+use isa::{Mod, Picks, Type, tensor_dimensions};
+
+use super::layout::Field;
+use super::tile::{Misfit, Place};
+use super::{Element, MOST_DIMENSIONS, TensorMap};
+
+impl Place {
+    /// The place that an instruction names with its coordinates and offsets.
+    pub fn of(picks: &Picks, coordinates: &[u64], offsets: &[u64]) -> Place {
+        let at = std::array::from_fn(|i| coordinates.get(i).map_or(0, |&coordinate| coordinate as i32));
+        if picks.has(Mod::Im2col) || picks.has(Mod::Im2colNoOffs) {
+            Place::Columns(at, std::array::from_fn(|i| offsets.get(i).map_or(0, |&offset| offset as u16)))
+        } else {
+            Place::Tile(at)
+        }
+    }
+}
+
+impl TensorMap {
+    /// Does it fit a copy, and if it reduces: what are its elements to the operation (9.7.9.25.5.3)? The table of types that the
+    /// manual has for the operations is that of `red`, without those that only some units have.
+    ///
+    /// # Errors
+    /// If it does not fit, why.
+    pub fn fits_instruction(&self, picks: &Picks, place: &Place) -> Result<Option<Type>, Misfit> {
+        use Element::{Bf16, F16, F32, S32, S64, U32, U64};
+        self.fits(tensor_dimensions(picks).unwrap_or(MOST_DIMENSIONS), place)?;
+        let has = |m: Mod| picks.has(m);
+        let ty = match self.element {
+            U32 | S32 if has(Mod::And) || has(Mod::Or) || has(Mod::Xor) => Type::B32,
+            U64 | S64 if has(Mod::And) || has(Mod::Or) || has(Mod::Xor) => Type::B64,
+            U32 if has(Mod::Inc) || has(Mod::Dec) => Type::U32,
+            U32 if has(Mod::Add) || has(Mod::Min) || has(Mod::Max) => Type::U32,
+            S32 if has(Mod::Add) || has(Mod::Min) || has(Mod::Max) => Type::S32,
+            U64 if has(Mod::Add) || has(Mod::Min) || has(Mod::Max) => Type::U64,
+            S64 if has(Mod::Min) || has(Mod::Max) => Type::S64,
+            F16 if has(Mod::Add) || has(Mod::Min) || has(Mod::Max) => Type::F16,
+            Bf16 if has(Mod::Add) || has(Mod::Min) || has(Mod::Max) => Type::Bf16,
+            F32 if has(Mod::Add) => Type::F32,
+            _ => {
+                let operations =
+                    [Mod::Add, Mod::Min, Mod::Max, Mod::Inc, Mod::Dec, Mod::And, Mod::Or, Mod::Xor];
+                return match operations.into_iter().find(|&m| has(m)) {
+                    Some(operation) => Err(Misfit::Reduction(operation)),
+                    None => Ok(None),
+                };
+            }
+        };
+        Ok(Some(ty))
+    }
+}
+
+impl Field {
+    /// The field that `tensormap.replace` names; `ordinal` is that of the dimension, where it has one.
+    pub fn of(picks: &Picks, ordinal: u64) -> Option<Field> {
+        let ordinal = u8::try_from(ordinal).ok().filter(|&ordinal| usize::from(ordinal) < MOST_DIMENSIONS)?;
+        picks.mods().iter().find_map(|m| {
+            Some(match m {
+                Mod::GlobalAddress => Field::Address,
+                Mod::Rank => Field::Rank,
+                Mod::BoxDim => Field::Box(ordinal),
+                Mod::GlobalDim => Field::Extent(ordinal),
+                Mod::GlobalStride => Field::Stride(ordinal),
+                Mod::ElementStride => Field::Step(ordinal),
+                Mod::Elemtype => Field::Element,
+                Mod::InterleaveLayout => Field::Interleave,
+                Mod::SwizzleMode => Field::Swizzle,
+                Mod::SwizzleAtomicity => Field::Atomicity,
+                Mod::FillMode => Field::Fill,
+                _ => return None,
+            })
+        })
+    }
+}

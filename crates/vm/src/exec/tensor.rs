@@ -1,0 +1,350 @@
+//! Copies of boxes of tensors: `sem` says which bytes of the tensor are which bytes of shared memory. They are done at once.
+
+use diag::Span;
+use ir::TensorKind;
+use isa::{Space, Type};
+use sem::tensormap::{BYTES, Field, Place, Row, TensorMap};
+
+use super::access::Request;
+use super::atomic::reduce_elements;
+use super::copy::ranks;
+use super::transfer::Region;
+use super::{Active, Chunk, Step};
+use crate::code::{Address, CopyTensor, Kind, Op, TensorMapReplace};
+use crate::cta::Shared;
+use crate::fault::{Fault, FaultKind};
+use crate::mask::{Mask, WARP_LANES};
+use crate::memory::{rank_of_address, resolve_generic};
+
+/// Boxes begin at a multiple of this in shared memory (9.7.9.25.5.2 cp.async.bulk.tensor).
+const BOX_ALIGN: u64 = 128;
+/// Tensor maps do in memory (CUDA Driver API, `cuTensorMapEncodeTiled`).
+const MAP_ALIGN: u64 = 64;
+
+/// A line of a box, aligned for any element.
+struct Line(Vec<u64>);
+
+impl Line {
+    fn new(map: &TensorMap) -> Line {
+        Line(vec![0; map.row_bytes().div_ceil(8)])
+    }
+
+    fn bytes(&mut self) -> *mut u8 {
+        self.0.as_mut_ptr().cast()
+    }
+}
+
+/// What a copy of one lane is about.
+struct Transfer<'a> {
+    op: &'a CopyTensor,
+    map: TensorMap,
+    place: Place,
+    /// What elements are combined as.
+    ty: Option<Type>,
+    lane: usize,
+    span: Span,
+}
+
+impl Chunk<'_> {
+    /// `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`
+    #[inline(never)]
+    pub(super) fn copy_tensor(
+        &mut self,
+        op: &CopyTensor,
+        active: &Active,
+        shared: &mut Shared,
+        span: Span,
+    ) -> Step {
+        for lane in active.mask {
+            let (map, place) = self.tensor(op, active, lane, span)?;
+            let ty = map
+                .fits_instruction(&op.picks, &place)
+                .map_err(|misfit| self.map_fault(span, lane, &misfit.to_string()))?;
+            let at = self.lane_addresses(&op.shared, active)(lane);
+            let transfer = Transfer { op, map, place, ty, lane, span };
+            if op.kind != TensorKind::Load {
+                self.store_box(&transfer, shared, at)?;
+                continue;
+            }
+            let blocks = op.blocks.map(|slot| self.registers.get(active.window, slot, lane));
+            let object = op.mbarrier.as_ref().map(|a| (a.space, self.lane_addresses(a, active)(lane)));
+            for rank in ranks(blocks) {
+                let to = self.in_block(at, op.shared.space, rank);
+                self.load_box(&transfer, shared, to)?;
+                let Some((space, object)) = object else { continue };
+                let rank = rank_of_address(to, op.shared.space == Space::Generic);
+                let object = match op.is_pair() {
+                    // Of the pair of blocks that receives the data, the one that the object's address names.
+                    true => {
+                        let of_pair = rank_of_address(object, space == Space::Generic) & 1;
+                        self.in_block(object, space, Some(rank & !1 | of_pair))
+                    }
+                    false if blocks.is_some() => self.in_block(object, space, Some(rank)),
+                    false => object,
+                };
+                let to = if op.is_pair() { (space, object) } else { (op.shared.space, to) };
+                self.complete_copy(map.box_bytes(), (space, object), to, lane, shared, span)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn map_fault(&self, span: Span, lane: usize, note: &str) -> Box<Fault> {
+        self.fault(FaultKind::TensorMap, span, Mask::single(lane), None, note)
+    }
+
+    /// The tensor map of a lane, and the place that it names.
+    fn tensor(&self, op: &CopyTensor, active: &Active, lane: usize, span: Span) -> Step<(TensorMap, Place)> {
+        let at = self.lane_addresses(&op.map, active)(lane);
+        let request = Request { space: op.map.space, bytes: BYTES as u64, write: false, span };
+        if !at.is_multiple_of(MAP_ALIGN) {
+            return Err(self.access_fault(FaultKind::Misaligned, &request, lane, at));
+        }
+        let Some(bytes) = self.map_bytes(op.map.space, at) else {
+            return Err(self.access_fault(FaultKind::OutOfBounds, &request, lane, at));
+        };
+        let map = TensorMap::from_bytes(&bytes)
+            .map_err(|_| self.map_fault(span, lane, "there is no tensor map at this address"))?;
+        Ok((map, self.tensor_place(op, active, lane)))
+    }
+
+    fn tensor_place(&self, op: &CopyTensor, active: &Active, lane: usize) -> Place {
+        let numbers = |slots: &[_]| -> smallvec::SmallVec<[u64; 5]> {
+            slots.iter().map(|&slot| self.registers.get(active.window, slot, lane)).collect()
+        };
+        Place::of(&op.picks, &numbers(&op.coordinates), &numbers(&op.offsets))
+    }
+
+    /// The bytes of a map, which is in global or constant memory or a parameter.
+    fn map_bytes(&self, space: Space, address: u64) -> Option<[u8; BYTES]> {
+        let (space, at) = match space {
+            Space::Generic => resolve_generic(address),
+            space => (space, address),
+        };
+        let memory: &[u8] = match space {
+            Space::Const => &self.launch.constants,
+            Space::Param => &self.launch.params,
+            Space::Global => {
+                let allocation = self.launch.allocation(at)?;
+                let end = allocation.base + allocation.bytes;
+                if at.checked_add(BYTES as u64)? > end {
+                    return None;
+                }
+                let from = allocation.storage?.wrapping_add((at - allocation.base) as usize);
+                // SAFETY: the allocation holds these bytes. Bytes have no alignment.
+                return Some(unsafe { from.cast::<[u8; BYTES]>().read() });
+            }
+            _ => return None,
+        };
+        let start = usize::try_from(at).ok()?;
+        memory.get(start..start.checked_add(BYTES)?)?.try_into().ok()
+    }
+
+    /// Where the box is in shared memory.
+    fn box_region(&self, transfer: &Transfer, shared: &Shared, at: u64, write: bool) -> Step<Region> {
+        let space = transfer.op.shared.space;
+        let request = Request { space, bytes: transfer.map.shared_bytes(), write, span: transfer.span };
+        let fault = |kind| Err(self.access_fault(kind, &request, transfer.lane, at));
+        if !at.is_multiple_of(BOX_ALIGN) {
+            return fault(FaultKind::Misaligned);
+        }
+        match self.region(shared, &request, at, at) {
+            Some(region) => Ok(region),
+            None => fault(Self::why_outside(shared, space, at)),
+        }
+    }
+
+    /// Where a line lies in the tensor; `last` is the region of the line before.
+    fn line_region(
+        &self,
+        transfer: &Transfer,
+        shared: &Shared,
+        row: &Row,
+        write: bool,
+        last: &mut Option<Region>,
+    ) -> Step<*mut u8> {
+        let (bytes, start) = (row.inside.len() as u64, row.global);
+        let request = Request { space: Space::Global, bytes, write, span: transfer.span };
+        let known = last.and_then(|region| region.holding(start, start.checked_add(bytes)?));
+        *last = known.or_else(|| self.region(shared, &request, start, start));
+        match last {
+            // SAFETY: the region holds this line.
+            Some(region) => Ok(unsafe { region.at(start) }),
+            None => {
+                let kind = Self::why_outside(shared, Space::Global, start);
+                Err(self.access_fault(kind, &request, transfer.lane, start))
+            }
+        }
+    }
+
+    fn load_box(&self, transfer: &Transfer, shared: &Shared, at: u64) -> Step {
+        let map = &transfer.map;
+        let region = self.box_region(transfer, shared, at, true)?;
+        let (mut line, mut last, length) = (Line::new(map), None, map.row_bytes());
+        for row in map.rows(&transfer.place) {
+            // SAFETY: the line is so long, and the region holds all of the box. It is memory of the cluster, which this host thread
+            // alone touches.
+            unsafe {
+                let bytes = line.bytes();
+                if row.inside.len() < length {
+                    std::ptr::write_bytes(bytes, map.fill_byte(), length);
+                }
+                if !row.inside.is_empty() {
+                    let from = self.line_region(transfer, shared, &row, false, &mut last)?;
+                    std::ptr::copy_nonoverlapping(from, bytes.add(row.inside.start), row.inside.len());
+                    let read = bytes.add(row.inside.start);
+                    map.convert(std::slice::from_raw_parts_mut(read, row.inside.len()));
+                }
+                map.each_piece(at.wrapping_add(row.shared), |part, place| {
+                    std::ptr::copy_nonoverlapping(bytes.add(part.start), region.at(place), part.len());
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn store_box(&self, transfer: &Transfer, shared: &Shared, at: u64) -> Step {
+        let map = &transfer.map;
+        let region = self.box_region(transfer, shared, at, false)?;
+        let (mut line, mut last, copy) = (Line::new(map), None, self.registers.helpers().copy);
+        for row in map.rows(&transfer.place).filter(|row| !row.inside.is_empty()) {
+            let to = self.line_region(transfer, shared, &row, true, &mut last)?;
+            // SAFETY: the line is so long, and the regions hold the box and what of the line is in the tensor, whose elements are aligned
+            // as its address and its strides are.
+            unsafe {
+                let bytes = line.bytes();
+                map.each_piece(at.wrapping_add(row.shared), |part, place| {
+                    std::ptr::copy_nonoverlapping(region.at(place), bytes.add(part.start), part.len());
+                });
+                let (from, count) = (bytes.add(row.inside.start), row.inside.len());
+                match (transfer.op.kind, transfer.ty) {
+                    (TensorKind::Reduce(op), Some(ty)) => {
+                        // As those of `red`, additions of f32 in global memory flush subnormals.
+                        let reduction = ir::Reduction { op, ty, flush: ty == Type::F32 };
+                        reduce_elements(&reduction, from, to, count);
+                    }
+                    _ => copy(to, from, count),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// `tensormap.replace`
+    #[inline(never)]
+    pub(super) fn tensor_map_replace(
+        &mut self,
+        op: &TensorMapReplace,
+        active: &Active,
+        shared: &mut Shared,
+        span: Span,
+    ) -> Step {
+        let Some(field) = Field::of(&op.picks, op.ordinal) else { return Ok(()) };
+        for lane in active.mask {
+            let at = self.lane_addresses(&op.address, active)(lane);
+            let value = self.registers.get(active.window, op.value, lane);
+            let place = self.map_place(shared, &op.address, at, true, lane, span)?;
+            let copy = self.registers.helpers().copy;
+            let mut bytes = [0; BYTES];
+            // SAFETY: the place holds a map.
+            unsafe {
+                std::ptr::copy_nonoverlapping(place, bytes.as_mut_ptr(), BYTES);
+                field.replace(&mut bytes, value);
+                copy(place, bytes.as_ptr(), BYTES);
+            }
+        }
+        Ok(())
+    }
+
+    /// `tensormap.cp_fenceproxy`
+    #[inline(never)]
+    pub(super) fn tensor_map_copy(
+        &mut self,
+        [dst, src]: [&Address; 2],
+        active: &Active,
+        shared: &mut Shared,
+        span: Span,
+    ) -> Step {
+        for (warp, lanes) in active.mask.warps() {
+            let lane = warp * WARP_LANES + lanes.trailing_zeros() as usize;
+            let [to, from] = [dst, src].map(|address| self.lane_addresses(address, active)(lane));
+            let to = self.map_place(shared, dst, to, true, lane, span)?;
+            let from = self.map_place(shared, src, from, false, lane, span)?;
+            // SAFETY: both places hold a map.
+            unsafe { (self.registers.helpers().copy)(to, from, BYTES) }
+        }
+        Ok(())
+    }
+
+    /// Memory that holds a map.
+    fn map_place(
+        &self,
+        shared: &Shared,
+        address: &Address,
+        at: u64,
+        write: bool,
+        lane: usize,
+        span: Span,
+    ) -> Step<*mut u8> {
+        let request = Request { space: address.space, bytes: BYTES as u64, write, span };
+        if !at.is_multiple_of(MAP_ALIGN) {
+            return Err(self.access_fault(FaultKind::Misaligned, &request, lane, at));
+        }
+        match self.region(shared, &request, at, at) {
+            // SAFETY: the region was found for this address.
+            Some(region) => Ok(unsafe { region.at(at) }),
+            None => {
+                let kind = Self::why_outside(shared, address.space, at);
+                Err(self.access_fault(kind, &request, lane, at))
+            }
+        }
+    }
+
+    /// Calls `f` with the lane, the address and the size of every part of the box that a copy is about: in global memory, or in shared
+    /// memory from an address on. The parts of both are the same and in the same order; what is not in the tensor has no bytes there.
+    pub(super) fn each_line(
+        &self,
+        op: &Op,
+        side: Option<&Address>,
+        mask: Mask,
+        active: &Active,
+        mut f: impl FnMut(usize, u64, u64),
+    ) {
+        let Kind::CopyTensor(op) = &op.kind else { return };
+        for lane in mask {
+            // What faults is told by the instruction.
+            let Ok((map, place)) = self.tensor(op, active, lane, Span::default()) else { continue };
+            if map.fits_instruction(&op.picks, &place).is_err() {
+                continue;
+            }
+            let at = side.map(|address| (address.space, self.lane_addresses(address, active)(lane)));
+            let blocks = op.blocks.map(|slot| self.registers.get(active.window, slot, lane));
+            let blocks = if side.is_some() { ranks(blocks) } else { ranks(None) };
+            for rank in blocks {
+                let start = at.map_or(0, |(space, at)| self.in_block(at, space, rank));
+                for row in map.rows(&place) {
+                    map.each_piece(start.wrapping_add(row.shared), |part, to| {
+                        let inside = part.start.max(row.inside.start)..part.end.min(row.inside.end);
+                        match at {
+                            // A load fills what is not in the tensor.
+                            Some(_) if op.kind == TensorKind::Load => f(lane, to, part.len() as u64),
+                            Some(_) => {
+                                let skipped = inside.start.saturating_sub(part.start) as u64;
+                                f(lane, to + skipped, inside.len() as u64);
+                            }
+                            None => {
+                                let skipped = inside.start.saturating_sub(row.inside.start) as u64;
+                                f(lane, row.global.wrapping_add(skipped), inside.len() as u64);
+                            }
+                        }
+                    });
+                }
+            }
+        }
+    }
+
+    /// Bytes that an mbarrier object is told of by a lane's copy.
+    pub(super) fn tensor_bytes(&self, op: &CopyTensor, active: &Active, lane: usize) -> u64 {
+        self.tensor(op, active, lane, Span::default()).map_or(0, |(map, _)| map.box_bytes())
+    }
+}
