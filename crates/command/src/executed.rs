@@ -119,16 +119,18 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_a_driver_is_refused_and_wgmma_is_not() {
+    fn tensor_memory_is_refused_and_wgmma_is_not() {
         for (id, form) in rows() {
             match form.opcode {
-                Opcode::Tensormap | Opcode::Tcgen05 | Opcode::Multimem => {
+                Opcode::Tcgen05 | Opcode::Multimem => {
                     assert!(!is_executed(id), "{}", form.syntax)
                 }
                 Opcode::Tex
                 | Opcode::Sured
                 | Opcode::Txq
                 | Opcode::Wgmma
+                | Opcode::Tensormap
+                | Opcode::Cp
                 | Opcode::Mma
                 | Opcode::Setp
                 | Opcode::Bar => {

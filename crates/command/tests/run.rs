@@ -78,7 +78,7 @@ fn check(launch: &Launch, path: &Path, options: &[&str], host_path: Option<&str>
         command.env("PTXVM_HOST_PATH", host_path);
     }
     for (index, _) in &launch.out {
-        command.arg("--out").arg(format!("{index}={}", saved(*index).display()));
+        command.arg("--out").arg(format!("{}={}", launch.place(*index), saved(*index).display()));
     }
     let outcome = common::finish(&mut command)?;
     if outcome.code != Some(launch.exit) {

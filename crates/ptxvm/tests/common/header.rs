@@ -16,6 +16,9 @@ pub struct Launch {
     pub out: Vec<(usize, Vec<String>)>,
 }
 
+/// How the argument of a tensor map begins, behind which its array stands.
+const TENSOR_MAP: &str = "tensormap(";
+
 /// The launches of a file's header.
 pub fn parse(text: &str) -> Result<Vec<Launch>, String> {
     let mut launches: Vec<Launch> = Vec::new();
@@ -68,11 +71,23 @@ impl Launch {
         common::compare(&got, &wanted, width).map_err(|error| format!("argument {index}: {error}"))
     }
 
+    /// The specification of an argument.
+    fn argument(&self, index: usize) -> Result<&str, String> {
+        let specs = self.words.iter().zip(self.words.iter().skip(1)).filter(|(option, _)| *option == "--arg");
+        let spec = specs.map(|(_, spec)| spec.as_str()).nth(index);
+        spec.ok_or_else(|| format!("there is no argument {index}"))
+    }
+
+    /// What `--out` calls the array of an argument.
+    pub fn place(&self, index: usize) -> String {
+        let is_map = self.argument(index).is_ok_and(|spec| spec.starts_with(TENSOR_MAP));
+        if is_map { format!("{index}.0") } else { index.to_string() }
+    }
+
     /// The element type that the specification of an argument names: `u32[64]=7`, `@x.npy:bf16`.
     pub fn element_type(&self, index: usize) -> Result<String, String> {
-        let specs = self.words.iter().zip(self.words.iter().skip(1)).filter(|(option, _)| *option == "--arg");
-        let spec =
-            specs.map(|(_, spec)| spec).nth(index).ok_or_else(|| format!("there is no argument {index}"))?;
+        let spec = self.argument(index)?;
+        let spec = spec.strip_prefix(TENSOR_MAP).and_then(|map| map.split(',').next()).unwrap_or(spec);
         let name = match spec.split_once('[') {
             Some((name, _)) => Some(name),
             None => spec.rsplit_once(':').map(|(_, name)| name),

@@ -102,8 +102,7 @@ mod tests {
 
     #[test]
     fn padding_is_not_in_the_image() {
-        let corners =
-            Im2col { lower: [-1, -1, 0], upper: [-1, -1, 0], channels: 16, pixels: 7, ..Default::default() };
+        let corners = Im2col { lower: [-1, -1, 0], upper: [-1, -1, 0], channels: 16, pixels: 7 };
         let map = images(corners, [1; 5]);
         assert_eq!(pixels(&map, [0, -1, -1, 1, 0], [0, 1, 0]), numbers(&[-1, 20, 21, 22, 23, -1, 25]));
     }

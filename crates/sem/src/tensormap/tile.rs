@@ -222,9 +222,9 @@ impl TensorMap {
     fn line(&self, first: &[i32; MOST_DIMENSIONS], index: u64) -> [i64; MOST_DIMENSIONS] {
         let (taken, mut rest) = (self.taken(), index);
         let mut at = first.map(i64::from);
-        for d in 1..self.rank {
-            at[d] += (rest % taken[d]) as i64 * i64::from(self.steps[d]);
-            rest /= taken[d];
+        for ((at, step), taken) in at.iter_mut().zip(self.steps).zip(taken).skip(1) {
+            *at += (rest % taken) as i64 * i64::from(step);
+            rest /= taken;
         }
         at
     }
@@ -235,11 +235,12 @@ impl TensorMap {
         let end = (self.extents[0] as i64).saturating_sub(at[0]).clamp(0, length);
         let mut inside = (-at[0]).clamp(0, length)..end;
         let mut offset = 0u64;
-        for d in 1..self.rank {
-            if !(0..self.extents[d] as i64).contains(&at[d]) {
+        let outer = at[1..self.rank].iter().zip(&self.extents[1..]).zip(&self.strides);
+        for ((&at, &extent), &stride) in outer {
+            if !(0..extent as i64).contains(&at) {
                 inside = 0..0;
             }
-            offset = offset.wrapping_add((at[d] as u64).wrapping_mul(self.strides[d - 1]));
+            offset = offset.wrapping_add((at as u64).wrapping_mul(stride));
         }
         if inside.is_empty() {
             return Row { shared, inside: 0..0, global: self.address };
