@@ -187,6 +187,11 @@ pub(crate) fn special(
                     let written = written.name();
                     one(format!("Modifier '.{written}' cannot be combined with modifier '.sat'"))
                 }
+                _ if written == Mod::Im2colNoOffs => {
+                    let dimensions = isa::tensor_dimensions(picks)?;
+                    let written = written.name();
+                    one(format!("Modifier '.{dimensions}d' cannot be combined with modifier '.{written}'"))
+                }
                 Opcode::Fma if matches!(written, Mod::Relu | Mod::Satfinite) => {
                     one(format!("Unexpected instruction types specified for '{name}'"))
                 }
