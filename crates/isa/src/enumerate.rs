@@ -125,7 +125,7 @@ fn operand(form: &Form, spec: &OperandSpec, index: usize, picks: &Picks) -> Stri
             return texels(crate::tensor_dimensions(picks).unwrap_or(1));
         }
         // An address of tensor memory.
-        OperandKind::Address if form.opcode == Opcode::Tcgen05 && spec.name == "a" => {
+        OperandKind::Address if form.opcode == Opcode::Tcgen05 && ["a", "taddr"].contains(&spec.name) => {
             return "[%b32_8]".into();
         }
         OperandKind::Address => return address(form, picks, picks.space_of(ordinal(form, spec))),

@@ -46,9 +46,10 @@ impl Generator<'_, '_> {
     /// Operands for an instruction; `None` if it takes registers that kernels here don't have.
     pub(super) fn operands(&mut self, spelling: &Spelling) -> Option<String> {
         let mut operands = Vec::new();
-        // Video instructions and fields of bits take few literals.
+        // Video instructions and fields of bits take few literals, conversions of narrow formats and metadata of matrices none.
         let opcode = spelling.form.form().opcode;
-        let no_literals = opcode.name().starts_with('v') || matches!(opcode, Opcode::Bfe | Opcode::Bfi);
+        let no_literals = opcode.name().starts_with('v')
+            || matches!(opcode, Opcode::Bfe | Opcode::Bfi | Opcode::Cvt | Opcode::Mma);
         // What stands beside `.bf16` takes no wider registers.
         let exact = spelling.picks.types().contains(&Type::Bf16);
         for mut slot in slots(spelling) {

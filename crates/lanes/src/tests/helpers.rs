@@ -288,7 +288,7 @@ fn rows_are_copied_or_broadcast() {
                     let pitch = [0, bytes, 3 * bytes, 16 * bytes][random.below(4)];
                     let mut dst = Register::new();
                     let rows = crate::MemoryRows { count, groups, pitch };
-                    // SAFETY: a register holds 256 elements of 8 bytes, more than the rows reach.
+                    // SAFETY: a register holds `MANY` elements of 8 bytes, more than the rows reach.
                     unsafe {
                         (helpers.copy_rows)(dst.0.as_mut_ptr(), width, memory.0.as_ptr(), rows, broadcast);
                     }
@@ -331,7 +331,7 @@ fn warps_are_permuted() {
         let from: [u32; 32] = std::array::from_fn(|_| random.below(32) as u32);
         for lanes in COUNTS {
             let mut dst = Register::new();
-            // SAFETY: the registers have 256 elements.
+            // SAFETY: the registers have `MANY` elements.
             unsafe { (helpers.permute_warps)(dst.0.as_mut_ptr(), src.0.as_ptr(), &from, lanes) }
             for lane in 0..lanes {
                 let other = lane / 32 * 32 + from[lane % 32] as usize;
