@@ -99,10 +99,6 @@ fn edges(ty: Type, random: &mut Random) -> Vec<u64> {
         (Some(format), _) => float_edges(format),
         (None, _) => integer_edges(element.bits()),
     };
-    if element == Type::F32 {
-        // Their product is halfway between the smallest normal number and the one below it, of unbounded exponent.
-        edges.extend([18_631.0 * 2f32.powi(-63), 1_801.0 * 2f32.powi(-88)].map(|x| u64::from(x.to_bits())));
-    }
     for edge in &mut edges {
         *edge = low_bits(element, *edge);
     }
@@ -202,6 +198,11 @@ pub(super) fn operand_sets(types: &[Type], random: &mut Random) -> Vec<Vec<u64>>
             number /= edges.len();
         }
         sets.push(set);
+    }
+    if let [Type::F32, Type::F32, others @ ..] = types {
+        // Their product is halfway between the smallest normal number and the one below it, of unbounded exponent.
+        let factors = [18_631.0 * 2f32.powi(-63), 1_801.0 * 2f32.powi(-88)].map(|x| u64::from(x.to_bits()));
+        sets.push(factors.into_iter().chain(others.iter().map(|_| 0)).collect());
     }
     for _ in 0..3000 {
         sets.push(types.iter().zip(&edges).map(|(&ty, edges)| random_value(ty, edges, random)).collect());
