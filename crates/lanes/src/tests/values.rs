@@ -204,6 +204,10 @@ pub(super) fn operand_sets(types: &[Type], random: &mut Random) -> Vec<Vec<u64>>
         let factors = [18_631.0 * 2f32.powi(-63), 1_801.0 * 2f32.powi(-88)].map(|x| u64::from(x.to_bits()));
         sets.push(factors.into_iter().chain(others.iter().map(|_| 0)).collect());
     }
+    if let [Type::F64] = types {
+        // In `.f32` the same halfway.
+        sets.push(vec![0x380f_ffff_f000_0000]);
+    }
     for _ in 0..3000 {
         sets.push(types.iter().zip(&edges).map(|(&ty, edges)| random_value(ty, edges, random)).collect());
     }
