@@ -1,8 +1,9 @@
 //! Carry chains and 64-bit bit fields on what the code computes that ptxas 13.5 makes of them (`cargo xtask record integer`).
 
+#[path = "folds/record.rs"]
+mod record;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::Path;
 
 use isa::Action;
 
@@ -48,14 +49,8 @@ fn check(line: &str) -> Result<(), String> {
 
 #[test]
 fn equal_to_the_code_that_ptxas_makes() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/values/integer.txt.zst");
-    let bytes =
-        zstd::decode_all(fs::File::open(path).expect("the record is there")).expect("it is compressed");
-    let text = String::from_utf8(bytes).expect("it is text");
-    let lines: Vec<&str> = text.lines().skip(1).collect();
-    let failures: Vec<String> = lines.iter().filter_map(|line| check(line).err()).collect();
-    let shown = failures.iter().take(40).map(String::as_str).collect::<Vec<_>>().join("\n");
-    assert!(failures.is_empty(), "{} of {} differ:\n{shown}", failures.len(), lines.len());
+    let text = record::agrees("integer.txt.zst", check);
+    let lines: Vec<&str> = text.lines().collect();
     let instructions = lines.iter().flat_map(|line| line.split(" : ").next().unwrap_or_default().split("; "));
     let opcodes: BTreeSet<&str> =
         instructions.filter_map(|instruction| instruction.split('.').next()).collect();

@@ -1,8 +1,9 @@
 //! Video instructions on what the code computes that ptxas 13.5 makes of them (`cargo xtask record video`).
 
+#[path = "folds/record.rs"]
+mod record;
+
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::Path;
 
 use isa::{Action, Parts, Selector};
 
@@ -42,14 +43,8 @@ fn check(line: &str) -> Result<(), String> {
 
 #[test]
 fn equal_to_the_code_that_ptxas_makes() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/values/video.txt.zst");
-    let bytes =
-        zstd::decode_all(fs::File::open(path).expect("the record is there")).expect("it is compressed");
-    let text = String::from_utf8(bytes).expect("it is text");
-    let lines: Vec<&str> = text.lines().skip(1).collect();
-    let failures: Vec<String> = lines.iter().filter_map(|line| check(line).err()).collect();
-    let shown = failures.iter().take(40).map(String::as_str).collect::<Vec<_>>().join("\n");
-    assert!(failures.is_empty(), "{} of {} differ:\n{shown}", failures.len(), lines.len());
+    let text = record::agrees("video.txt.zst", check);
+    let lines: Vec<&str> = text.lines().collect();
     let opcodes: BTreeSet<&str> = lines.iter().filter_map(|line| line.split('.').next()).collect();
     assert_eq!(opcodes.len(), 23, "{opcodes:?}");
     assert_eq!(lines.len(), 20_000);
