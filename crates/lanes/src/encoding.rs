@@ -58,22 +58,28 @@ pub(super) fn directed(nearest: f64, rest: f64, direction: Direction) -> f64 {
 /// Binary32 from numbers that may have been rounded to odd.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ToF32 {
-    pub direction: Direction,
-    pub ftz: bool,
-    pub sat: bool,
+    direction: Direction,
+    /// `.ftz`: see [`ToF32::reach`].
+    reach: Option<[f64; 2]>,
+    sat: bool,
     /// A NaN keeps its sign and the top of its payload.
-    pub payload: bool,
+    payload: bool,
 }
 
 impl ToF32 {
+    /// Of these modifiers; nothing for `.ftz` with a rounding to nearest, for which there is simpler code.
+    pub(super) fn new(direction: Direction, ftz: bool, sat: bool, payload: bool) -> Option<ToF32> {
+        let reach = if ftz { Some(ToF32::reach(direction)?) } else { None };
+        Some(ToF32 { direction, reach, sat, payload })
+    }
+
     #[inline(always)]
     pub(super) fn encode(&self, x: Block<f64>) -> Block<f32> {
         let mut rounded = match self.direction {
             Direction::Away(away) => apply1(|x| directed_f32(x, away), x),
             _ => apply1(|x: f64| x as f32, x),
         };
-        if self.ftz {
-            let reach = self.reach();
+        if let Some(reach) = self.reach {
             rounded = apply2(|x, rounded| flushed(x, rounded, reach), x, rounded);
         }
         if self.payload {
@@ -92,15 +98,12 @@ impl ToF32 {
 
     /// With `.ftz` a number is rounded with an unbounded exponent: above which magnitude it reaches the smallest normal number, if it
     /// is positive, and if it is negative.
-    #[inline(always)]
-    fn reach(&self) -> [f64; 2] {
+    fn reach(direction: Direction) -> Option<[f64; 2]> {
         /// In binary32, just below that number.
         const UNIT: f64 = LEAST / (1 << 24) as f64;
-        // A tie goes up to it.
-        let nearest = (LEAST - UNIT / 2.0).next_down();
-        match self.direction {
-            Direction::Away(away) => away.map(|away| if away { LEAST - UNIT } else { LEAST }),
-            _ => [nearest; 2],
+        match direction {
+            Direction::Away(away) => Some(away.map(|away| if away { LEAST - UNIT } else { LEAST })),
+            _ => None,
         }
     }
 }

@@ -135,7 +135,7 @@ pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath
     let direction = Direction::of(rounding);
     let target = match element {
         Type::F32 if only(picks, &[Mod::Rn, Mod::Rz, Mod::Rm, Mod::Rp, Mod::Ftz, Mod::Sat]) => {
-            Target::F32(ToF32 { direction, ftz, sat: picks.has(Mod::Sat), payload: false })
+            Target::F32(ToF32::new(direction, ftz, picks.has(Mod::Sat), false)?)
         }
         Type::F16 | Type::Bf16 if opcode == Opcode::Fma && !ftz => {
             Target::Half(Encoding::new(element, direction, clamp_of(picks))?, picks.has(Mod::Oob))
@@ -276,7 +276,9 @@ fn convert(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Opt
     }
     if dtype == Type::F32 {
         let payload = atype == Type::F64;
-        let to = ToF32 { direction: Direction::of(rounding), ftz, sat: picks.has(Mod::Sat), payload };
+        // No integer is close to zero but zero.
+        let flush = ftz && atype.is_float();
+        let to = ToF32::new(Direction::of(rounding), flush, picks.has(Mod::Sat), payload)?;
         return Some(version_with::<ConvertF32>(path, (Element::new(0, atype, 0, ftz)?, to)));
     }
     if dtype == Type::F64 {
