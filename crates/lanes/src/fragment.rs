@@ -3,6 +3,8 @@
 //! A register of a warp holds a tile of 8 rows (or columns): four lanes a row, one part of the register behind the other. So a
 //! fragment is brought into the order of its matrix tile by tile, by vector instructions, not element by element.
 
+use sem::format::{Format, Specials};
+
 use super::path::{BLOCK, Path, WARP};
 
 /// Lanes of one line of a tile, and lines of a tile.
@@ -18,12 +20,16 @@ pub enum MatrixElement {
     Bf16,
     /// Words of which only the bits of this mask count, as they are.
     Word(u32),
-    /// Bytes that stand for these numbers.
-    Byte(&'static [f32; 256]),
+    /// Numbers of at most 8 bits, each in a byte.
+    Small(SmallFloat),
     /// Integers.
     U8,
     /// Integers.
     S8,
+    /// Integers of 4 bits.
+    U4,
+    /// Integers of 4 bits.
+    S4,
 }
 
 impl MatrixElement {
@@ -32,8 +38,64 @@ impl MatrixElement {
         match self {
             MatrixElement::Word(_) => 1,
             MatrixElement::F16 | MatrixElement::Bf16 => 2,
-            MatrixElement::Byte(_) | MatrixElement::U8 | MatrixElement::S8 => 4,
+            MatrixElement::Small(_) | MatrixElement::U8 | MatrixElement::S8 => 4,
+            MatrixElement::U4 | MatrixElement::S4 => 8,
         }
+    }
+}
+
+/// A floating-point format of at most 8 bits, and where its encodings stand in a byte.
+#[derive(Clone, Copy, Debug)]
+pub struct SmallFloat {
+    /// Bits below an encoding.
+    shift: u32,
+    /// Its bits but the sign.
+    magnitude: u32,
+    /// From the place of its sign, and of its fraction, to those of binary32.
+    to_sign: u32,
+    to_fraction: u32,
+    /// What the biases differ in, in place.
+    bias: u32,
+    /// The magnitude of infinity, and above which there are NaNs.
+    infinity: u32,
+    greatest: u32,
+}
+
+impl SmallFloat {
+    /// A format whose encodings stand so many bits above the lowest of their byte.
+    pub fn new(format: &Format, shift: u32) -> SmallFloat {
+        let magnitude = format.magnitude_mask() as u32;
+        let bias = (1 << (format.exponent_bits - 1)) - 1;
+        let infinity = magnitude >> format.fraction_bits << format.fraction_bits;
+        let (infinity, greatest) = match format.specials {
+            Specials::InfinityAndNan => (infinity, infinity),
+            Specials::NanOnly => (u32::MAX, magnitude - 1),
+            Specials::None => (u32::MAX, magnitude),
+        };
+        SmallFloat {
+            shift,
+            magnitude,
+            to_sign: 32 - format.bits() - shift,
+            to_fraction: 23 - format.fraction_bits,
+            bias: (127 - bias) << 23,
+            infinity,
+            greatest,
+        }
+    }
+
+    /// The number that a byte holds.
+    #[inline(always)]
+    fn value(self, byte: u8) -> f32 {
+        let magnitude = u32::from(byte) >> self.shift & self.magnitude;
+        let sign = (u32::from(byte) << self.to_sign) & 1 << 31;
+        let bits = magnitude << self.to_fraction;
+        // Subnormal numbers have the exponent of the least normal ones, without the leading bit.
+        let least = self.bias + (1 << 23);
+        let subnormal = f32::from_bits(bits | least) - f32::from_bits(least);
+        let normal = bits.wrapping_add(self.bias);
+        let finite = if bits < 1 << 23 { subnormal.to_bits() } else { normal };
+        let number = if magnitude > self.greatest { 0x7fff_ffff } else { finite };
+        f32::from_bits(if magnitude == self.infinity { 0x7f80_0000 } else { number } | sign)
     }
 }
 
@@ -66,7 +128,7 @@ impl Tiles {
     /// `places[(r * 32 + l) * in_word + i]` of a matrix of so many columns.
     pub fn find(places: &[u16], in_word: usize, columns: usize) -> Option<Tiles> {
         let registers = places.chunks_exact(WARP * in_word);
-        if !matches!(in_word, 1 | 2 | 4) || !registers.remainder().is_empty() || places.is_empty() {
+        if !matches!(in_word, 1 | 2 | 4 | 8) || !registers.remainder().is_empty() || places.is_empty() {
             return None;
         }
         let tilings = [Tiling::Rows, Tiling::Columns, Tiling::Pairs];
@@ -125,16 +187,14 @@ impl Tiles {
     }
 }
 
-/// The most elements of a register of a warp.
-const MOST: usize = WARP * 4;
-
-/// See [`MatrixHelpers`](super::MatrixHelpers), for this and the following.
+/// See [`MatrixHelpers`](super::MatrixHelpers), for this and the following; the words of the registers begin at `first`.
 ///
 /// # Panics
 /// If the matrix has not all the places of the tiles, or there are not as many registers as tiles want.
 #[inline(always)]
 pub(super) unsafe fn gather<P: Path>(
     registers: &[*const u32],
+    first: usize,
     tiles: &Tiles,
     element: MatrixElement,
     to: &mut [f32],
@@ -142,66 +202,95 @@ pub(super) unsafe fn gather<P: Path>(
     assert!(
         registers.len() == tiles.registers() && to.len() >= tiles.end && element.in_word() == tiles.in_word
     );
-    let mut values = [0.0; MOST];
-    let (lines, columns) = (tiles.in_word * LINE_LANES, tiles.columns);
-    // SAFETY: the registers have a warp's words; the matrix has the places of all tiles.
-    unsafe {
-        let to = to.as_mut_ptr();
-        match tiles.tiling {
-            Tiling::Pairs => {
-                for (pair, &start) in registers.as_chunks::<2>().0.iter().zip(&tiles.starts) {
-                    let [even, odd] = pair.map(|register| register.cast::<[f32; WARP]>().read_unaligned());
-                    for line in 0..LINES {
-                        let mut row = [0.0; 2 * LINE_LANES];
-                        for i in 0..LINE_LANES {
-                            row[2 * i] = even[line * LINE_LANES + i];
-                            row[2 * i + 1] = odd[line * LINE_LANES + i];
-                        }
-                        to.add(start + line * columns).cast::<[f32; 2 * LINE_LANES]>().write_unaligned(row);
-                    }
+    let (to, columns) = (to.as_mut_ptr(), tiles.columns);
+    if tiles.tiling == Tiling::Pairs {
+        for (pair, &start) in registers.as_chunks::<2>().0.iter().zip(&tiles.starts) {
+            // SAFETY: the registers have a warp's words; the matrix has the places of all tiles.
+            unsafe {
+                for line in 0..LINES {
+                    let at = first + line * LINE_LANES;
+                    let a = pair[0].add(at).cast::<[f32; LINE_LANES]>().read_unaligned();
+                    let b = pair[1].add(at).cast::<[f32; LINE_LANES]>().read_unaligned();
+                    let row = [a[0], b[0], a[1], b[1], a[2], b[2], a[3], b[3]];
+                    to.add(start + line * columns).cast::<[f32; 2 * LINE_LANES]>().write_unaligned(row);
                 }
             }
-            tiling => {
-                for (&register, &start) in registers.iter().zip(&tiles.starts) {
-                    widen::<P>(register, WARP, element, values.as_mut_ptr());
-                    let to = to.add(start);
-                    match (tiling, lines) {
-                        (Tiling::Columns, 4) => put_columns::<P, 4>(&values, to, columns),
-                        (Tiling::Columns, 8) => put_columns::<P, 8>(&values, to, columns),
-                        (Tiling::Columns, _) => put_columns::<P, 16>(&values, to, columns),
-                        (_, 4) => put_rows::<4>(&values, to, columns),
-                        (_, 8) => put_rows::<8>(&values, to, columns),
-                        _ => put_rows::<16>(&values, to, columns),
+        }
+        return;
+    }
+    let by_column = tiles.tiling == Tiling::Columns;
+    for (&register, &start) in registers.iter().zip(&tiles.starts) {
+        // SAFETY: as above; the path's instructions are there.
+        unsafe {
+            let (from, to) = (register.add(first), to.add(start));
+            // A loop of its own for each kind.
+            macro_rules! put {
+                ($n:literal) => {
+                    match by_column {
+                        true => put_columns::<P, $n>(from, element, to, columns),
+                        false => put_rows::<P, $n>(from, element, to, columns),
                     }
-                }
+                };
+            }
+            match element {
+                MatrixElement::Word(_) => put!(4),
+                MatrixElement::F16 | MatrixElement::Bf16 => put!(8),
+                MatrixElement::Small(_) | MatrixElement::U8 | MatrixElement::S8 => put!(16),
+                MatrixElement::U4 | MatrixElement::S4 => put!(32),
             }
         }
     }
 }
 
+/// Writes the elements of a register, 16 at a time, as 8 rows of `N`.
+///
 /// # Safety
-/// There must be room for 8 rows of `N` elements, `columns` elements from each to the next.
+/// There must be a warp's words, and room for 8 rows of `N` elements, `columns` elements from each to the next; the host must have
+/// the path's instructions.
 #[inline(always)]
-unsafe fn put_rows<const N: usize>(values: &[f32; MOST], to: *mut f32, columns: usize) {
-    for line in 0..LINES {
+unsafe fn put_rows<P: Path, const N: usize>(
+    from: *const u32,
+    element: MatrixElement,
+    to: *mut f32,
+    columns: usize,
+) {
+    for i in 0..LINES * N / BLOCK {
         // SAFETY: the caller's promise.
         unsafe {
-            let row = values.as_ptr().add(line * N).cast::<[f32; N]>().read();
-            to.add(line * columns).cast::<[f32; N]>().write_unaligned(row);
+            let values = block::<P>(from, element, i);
+            if N >= BLOCK {
+                let (line, part) = (i / (N / BLOCK), i % (N / BLOCK));
+                to.add(line * columns + part * BLOCK).cast::<[f32; BLOCK]>().write_unaligned(values);
+            } else {
+                for (k, row) in values.as_chunks::<N>().0.iter().enumerate() {
+                    to.add((i * (BLOCK / N) + k) * columns).cast::<[f32; N]>().write_unaligned(*row);
+                }
+            }
         }
     }
 }
 
+/// Writes the elements of a register, 16 at a time, as 8 columns of `N`.
+///
 /// # Safety
-/// There must be room for `N` rows of 8 elements, `columns` elements from each to the next.
+/// There must be a warp's words, and room for `N` rows of 8 elements, `columns` elements from each to the next; the host must have
+/// the path's instructions.
 #[inline(always)]
-unsafe fn put_columns<P: Path, const N: usize>(values: &[f32; MOST], to: *mut f32, columns: usize) {
-    // SAFETY: the caller's promise; the host has the path's instructions.
+unsafe fn put_columns<P: Path, const N: usize>(
+    from: *const u32,
+    element: MatrixElement,
+    to: *mut f32,
+    columns: usize,
+) {
+    let mut values = [[0.0; N]; LINES];
+    // SAFETY: the caller's promise.
     unsafe {
-        let values = values.as_ptr();
+        for (i, part) in values.as_flattened_mut().as_chunks_mut::<BLOCK>().0.iter_mut().enumerate() {
+            *part = block::<P>(from, element, i);
+        }
         if N == 4 {
             for half in 0..2 {
-                let lines = values.add(half * 4 * N).cast::<[[u32; 4]; 4]>().read_unaligned();
+                let lines = values.as_ptr().add(half * 4).cast::<[[u32; 4]; 4]>().read_unaligned();
                 for (k, row) in P::transpose4(lines).into_iter().enumerate() {
                     to.add(k * columns + half * 4).cast::<[u32; 4]>().write_unaligned(row);
                 }
@@ -209,8 +298,11 @@ unsafe fn put_columns<P: Path, const N: usize>(values: &[f32; MOST], to: *mut f3
             return;
         }
         for first in (0..N).step_by(8) {
-            let line = |line: usize| values.add(line * N + first).cast::<[f32; 8]>().read();
-            for (k, row) in P::transpose8(std::array::from_fn(line)).into_iter().enumerate() {
+            let mut lines = [[0.0; 8]; LINES];
+            for (to, line) in lines.iter_mut().zip(&values) {
+                *to = line.as_ptr().add(first).cast::<[f32; 8]>().read();
+            }
+            for (k, row) in P::transpose8(lines).into_iter().enumerate() {
                 to.add((first + k) * columns).cast::<[f32; 8]>().write_unaligned(row);
             }
         }
@@ -225,6 +317,7 @@ pub(super) unsafe fn spread<P: Path>(
     tiles: &Tiles,
     element: MatrixElement,
     registers: &[*mut u32],
+    first: usize,
 ) {
     assert!(
         registers.len() == tiles.registers() && from.len() >= tiles.end && element.in_word() == tiles.in_word
@@ -236,31 +329,28 @@ pub(super) unsafe fn spread<P: Path>(
         let from = from.as_ptr();
         if tiles.tiling == Tiling::Pairs {
             for (pair, &start) in registers.as_chunks::<2>().0.iter().zip(&tiles.starts) {
-                let (mut even, mut odd) = ([0.0; WARP], [0.0; WARP]);
                 for line in 0..LINES {
+                    let at = first + line * LINE_LANES;
                     let row =
                         from.add(start + line * columns).cast::<[f32; 2 * LINE_LANES]>().read_unaligned();
-                    for i in 0..LINE_LANES {
-                        even[line * LINE_LANES + i] = row[2 * i];
-                        odd[line * LINE_LANES + i] = row[2 * i + 1];
-                    }
+                    let (a, b) = ([row[0], row[2], row[4], row[6]], [row[1], row[3], row[5], row[7]]);
+                    pair[0].add(at).cast::<[f32; LINE_LANES]>().write_unaligned(a);
+                    pair[1].add(at).cast::<[f32; LINE_LANES]>().write_unaligned(b);
                 }
-                pair[0].cast::<[f32; WARP]>().write_unaligned(even);
-                pair[1].cast::<[f32; WARP]>().write_unaligned(odd);
             }
             return;
         }
         for (&register, &start) in registers.iter().zip(&tiles.starts) {
-            let mut values = [0.0; 2 * WARP];
+            let register = register.add(first);
             match element {
                 MatrixElement::F16 => {
-                    for line in 0..LINES {
-                        let row = from.add(start + line * columns).cast::<[f32; 8]>().read_unaligned();
-                        values.as_mut_ptr().add(line * 8).cast::<[f32; 8]>().write(row);
-                    }
-                    for (i, block) in values.as_chunks::<BLOCK>().0.iter().enumerate() {
-                        let halves = P::f32_to_f16(*block);
-                        register.cast::<[u16; BLOCK]>().add(i).write_unaligned(halves);
+                    for i in 0..LINES / 2 {
+                        let mut both = [0.0; BLOCK];
+                        for (k, half) in both.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+                            let at = from.add(start + (2 * i + k) * columns);
+                            *half = at.cast::<[f32; 8]>().read_unaligned();
+                        }
+                        register.cast::<[u16; BLOCK]>().add(i).write_unaligned(P::f32_to_f16(both));
                     }
                 }
                 _ => {
@@ -281,52 +371,98 @@ pub(super) unsafe fn spread<P: Path>(
 /// path's instructions.
 #[inline(always)]
 pub(super) unsafe fn widen<P: Path>(from: *const u32, words: usize, element: MatrixElement, to: *mut f32) {
-    let blocks = words * element.in_word() / BLOCK;
-    let to = to.cast::<[f32; BLOCK]>();
-    // SAFETY: the caller's promise.
+    macro_rules! each {
+        () => {
+            for i in 0..words * element.in_word() / BLOCK {
+                // SAFETY: the caller's promise.
+                unsafe { to.cast::<[f32; BLOCK]>().add(i).write_unaligned(block::<P>(from, element, i)) }
+            }
+        };
+    }
+    // A loop of its own for each kind.
+    match element {
+        MatrixElement::F16 => each!(),
+        MatrixElement::Bf16 => each!(),
+        MatrixElement::Small(_) => each!(),
+        _ => each!(),
+    }
+}
+
+/// The i-th 16 elements of some words.
+///
+/// # Safety
+/// There must be so many; the host must have the path's instructions.
+#[inline(always)]
+unsafe fn block<P: Path>(from: *const u32, element: MatrixElement, i: usize) -> [f32; BLOCK] {
+    // SAFETY: the caller's promise. Bytes are read where elements have no more.
     unsafe {
+        let bytes = match element.in_word() {
+            4 => from.cast::<[u8; BLOCK]>().add(i).read_unaligned(),
+            _ => [0; BLOCK],
+        };
         match element {
-            MatrixElement::F16 => {
-                for i in 0..blocks {
-                    let halves = from.cast::<[u16; BLOCK]>().add(i).read_unaligned();
-                    to.add(i).write_unaligned(P::f16_to_f32(halves));
-                }
-            }
-            MatrixElement::Bf16 => {
-                for i in 0..blocks {
-                    let halves = from.cast::<[u16; BLOCK]>().add(i).read_unaligned();
-                    to.add(i).write_unaligned(P::bf16_to_f32(halves));
-                }
-            }
+            MatrixElement::F16 => P::f16_to_f32(from.cast::<[u16; BLOCK]>().add(i).read_unaligned()),
+            MatrixElement::Bf16 => P::bf16_to_f32(from.cast::<[u16; BLOCK]>().add(i).read_unaligned()),
             MatrixElement::Word(mask) => {
-                for i in 0..blocks {
-                    let mut words = from.cast::<[u32; BLOCK]>().add(i).read_unaligned();
-                    for word in &mut words {
-                        *word &= mask;
-                    }
-                    to.add(i).cast::<[u32; BLOCK]>().write_unaligned(words);
-                }
+                let words = from.cast::<[u32; BLOCK]>().add(i).read_unaligned();
+                each(words, |word| f32::from_bits(word & mask))
             }
-            MatrixElement::Byte(numbers) => each_byte(from, blocks, to, |byte| numbers[usize::from(byte)]),
-            MatrixElement::U8 => each_byte(from, blocks, to, f32::from),
-            MatrixElement::S8 => each_byte(from, blocks, to, |byte| f32::from(byte as i8)),
+            MatrixElement::Small(format) => each(bytes, |byte| format.value(byte)),
+            MatrixElement::U8 => each(bytes, f32::from),
+            MatrixElement::S8 => each(bytes, |byte| f32::from(byte as i8)),
+            MatrixElement::U4 => quarters(from.add(2 * i), |word| (word & 0xf) as f32),
+            MatrixElement::S4 => quarters(from.add(2 * i), |word| ((word << 28) as i32 >> 28) as f32),
         }
     }
 }
 
-/// # Safety
-/// There must be so many blocks of bytes, and room for as many of elements.
 #[inline(always)]
-unsafe fn each_byte(from: *const u32, blocks: usize, to: *mut [f32; BLOCK], f: impl Fn(u8) -> f32) {
-    for i in 0..blocks {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let bytes = from.cast::<[u8; BLOCK]>().add(i).read_unaligned();
-            let mut out = [0.0; BLOCK];
-            for k in 0..BLOCK {
-                out[k] = f(bytes[k]);
+fn each<T: Copy>(from: [T; BLOCK], f: impl Fn(T) -> f32) -> [f32; BLOCK] {
+    let mut out = [0.0; BLOCK];
+    for (out, from) in out.iter_mut().zip(from) {
+        *out = f(from);
+    }
+    out
+}
+
+/// The elements of two words of eight; `f` looks at the lowest 4 bits.
+///
+/// # Safety
+/// There must be two words.
+#[inline(always)]
+unsafe fn quarters(from: *const u32, f: impl Fn(u32) -> f32) -> [f32; BLOCK] {
+    // SAFETY: the caller's promise.
+    let words = unsafe { from.cast::<[u32; 2]>().read_unaligned() };
+    let mut out = [0.0; BLOCK];
+    for (half, word) in out.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+        for (i, out) in half.iter_mut().enumerate() {
+            *out = f(word >> (4 * i));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_numbers_are_those_of_sem() {
+        use isa::Type;
+        let formats = [(Type::E4m3, 0), (Type::E5m2, 0), (Type::E2m3, 0), (Type::E3m2, 0), (Type::E2m1, 2)];
+        for (ty, shift) in formats {
+            let format = Format::of(ty).unwrap();
+            for byte in 0..=u8::MAX {
+                let bits = u64::from(byte) >> shift & ((1 << format.bits()) - 1);
+                let expected =
+                    sem::convert::convert_float(format, &sem::format::F32, sem::round::Mode::NEAREST, bits);
+                let value = SmallFloat::new(format, shift).value(byte);
+                if value.is_nan() {
+                    assert!(f32::from_bits(expected as u32).is_nan(), "{ty} {byte:x}");
+                } else {
+                    assert_eq!(u64::from(value.to_bits()), expected, "{ty} {byte:x}");
+                }
             }
-            to.add(i).write_unaligned(out);
         }
     }
 }

@@ -57,10 +57,10 @@ use std::mem::MaybeUninit;
 use std::sync::LazyLock;
 
 pub use chain::{Factor, Shape};
-pub use fragment::{MatrixElement, Tiles, Tiling};
+pub use fragment::{MatrixElement, SmallFloat, Tiles, Tiling};
 pub use handler::{Handler, LaneBits, Operand, Signature};
 pub use helpers::{Element, Extend, Helpers, LaneWidth, MemoryRows, helpers};
-pub use matrix::{MatrixHelpers, Multiply};
+pub use matrix::{MatrixHelpers, Multiply, ProductRoom, TileProduct, TileSource, WarpProduct};
 pub use select::select_pair;
 pub use spread::Spread;
 

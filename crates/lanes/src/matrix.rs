@@ -4,6 +4,7 @@ use super::HostPath;
 use super::fragment::{self, MatrixElement, Tiles};
 use super::macros::multiversion;
 use super::path::{BLOCK, Path};
+use smallvec::SmallVec;
 use std::sync::LazyLock;
 
 /// Rows and columns that one step of a product computes: enough sums to hide the latency of an addition, as long as there are
@@ -13,13 +14,76 @@ const FEW_ROWS: usize = 4;
 const COLUMNS: usize = 8;
 
 /// A product of matrices: [`MatrixHelpers::multiply`].
-pub type Multiply = unsafe fn(usize, usize, usize, &[f32], &[f32], &mut [f32]);
+pub type Multiply<T = f32> = unsafe fn(usize, usize, usize, &[T], &[T], &mut [T]);
 
 /// A product of a sparse A: [`MatrixHelpers::multiply_sparse`].
 pub type MultiplySparse = unsafe fn(usize, usize, &[f32], &[u16], &[f32], &mut [f32]);
 
 /// A product with scales: [`MatrixHelpers::multiply_scaled`].
 pub type MultiplyScaled = unsafe fn(usize, usize, &[f64], &[u16], &[f64], &mut [f32]);
+
+/// A matrix in registers: tiles of these elements.
+pub struct TileSource<'a> {
+    /// Where each element stands.
+    pub tiles: &'a Tiles,
+    /// How elements become binary32.
+    pub element: MatrixElement,
+    /// The words of each register in all lanes.
+    pub registers: SmallVec<[*const u32; 8]>,
+}
+
+/// `D = A * B + C` with matrices in the registers of warps: what all warps have in common.
+pub struct TileProduct<'a> {
+    /// m, n and k.
+    pub size: [usize; 3],
+    /// A, unless it is in [`ProductRoom`] already.
+    pub a: Option<TileSource<'a>>,
+    /// B, unless it is there.
+    pub b: Option<TileSource<'a>>,
+    /// C.
+    pub c: TileSource<'a>,
+    /// D.
+    pub d: &'a Tiles,
+    /// Its elements.
+    pub d_element: MatrixElement,
+    /// Its registers.
+    pub targets: SmallVec<[*mut u32; 8]>,
+    /// C and D are integers: whether sums stop at the ends of `.s32` rather than wrap.
+    pub integers: Option<bool>,
+}
+
+/// One warp's product.
+#[derive(Clone, Copy, Debug)]
+pub struct WarpProduct {
+    /// Its first lane.
+    pub first: usize,
+    /// C counts; it is zero if not.
+    pub accumulates: bool,
+    /// A counts negated.
+    pub negated: bool,
+}
+
+/// The matrices of a product, row by row. They are kept from one warp to the next.
+#[derive(Default)]
+pub struct ProductRoom {
+    /// A.
+    pub a: Vec<f32>,
+    /// B.
+    pub b: Vec<f32>,
+    /// What integers are added to, as words.
+    addends: Vec<f32>,
+    sums: Vec<f32>,
+}
+
+impl ProductRoom {
+    /// Room for a product of this size.
+    pub fn resize(&mut self, [m, n, k]: [usize; 3]) {
+        self.a.resize(m * k, 0.0);
+        self.b.resize(n * k, 0.0);
+        self.addends.resize(m * n, 0.0);
+        self.sums.resize(m * n, 0.0);
+    }
+}
 
 /// What products of matrices need, compiled for every path.
 ///
@@ -38,11 +102,13 @@ pub struct MatrixHelpers {
     pub widen: unsafe fn(&[u16], &mut [f32]),
     /// `widen_words(from, words, element, to)`: the elements of words, a multiple of 16 of them, in order.
     pub widen_words: unsafe fn(*const u32, usize, MatrixElement, *mut f32),
-    /// `gather(registers, tiles, element, to)`: a matrix from the registers of a warp, 32 words each. The pointers must be
-    /// those of so many words; panics if they, the tiles, the element and the matrix do not belong together.
-    pub gather: unsafe fn(&[*const u32], &Tiles, MatrixElement, &mut [f32]),
-    /// `spread(from, tiles, element, registers)`: the reverse, for words and binary16 (rounded as by `narrow`) in rows.
-    pub spread: unsafe fn(&[f32], &Tiles, MatrixElement, &[*mut u32]),
+    /// `multiply_tiles(product, warp, room)`: a product of matrices in the registers of a warp. They must have words for it.
+    ///
+    /// # Panics
+    /// If sizes, tiles, elements, registers and room do not belong together.
+    pub multiply_tiles: unsafe fn(&TileProduct, WarpProduct, &mut ProductRoom),
+    /// `multiply_f64(m, n, k, a, b, d)`: as `multiply`, in binary64; n is a multiple of 8.
+    pub multiply_f64: Multiply<f64>,
     /// binary32 to binary16, to nearest even, NaN to 0x7fff; the number of elements is a multiple of 16.
     pub narrow: unsafe fn(&[f32], &mut [u16]),
 }
@@ -73,18 +139,82 @@ fn make(path: HostPath) -> MatrixHelpers {
             // SAFETY: compiled for the path; the caller's promise.
             unsafe { fragment::widen::<P>(from, words, element, to) }
         }),
-        gather: multiversion!(path, [] (registers: &[*const u32], tiles: &Tiles, element: MatrixElement, to: &mut [f32]), P => {
+        multiply_tiles: multiversion!(path, [] (product: &TileProduct, warp: WarpProduct, room: &mut ProductRoom), P => {
             // SAFETY: as above.
-            unsafe { fragment::gather::<P>(registers, tiles, element, to) }
+            unsafe { multiply_tiles::<P>(product, warp, room) }
         }),
-        spread: multiversion!(path, [] (from: &[f32], tiles: &Tiles, element: MatrixElement, registers: &[*mut u32]), P => {
-            // SAFETY: as above.
-            unsafe { fragment::spread::<P>(from, tiles, element, registers) }
-        }),
+        multiply_f64: multiversion!(path, [] (m: usize, n: usize, k: usize, a: &[f64], b: &[f64], d: &mut [f64]),
+            P => { let _ = P::PATH; multiply_f64(m, n, k, a, b, d) }),
         narrow: multiversion!(path, [] (from: &[f32], to: &mut [u16]), P => {
             // SAFETY: compiled for the path.
             unsafe { narrow::<P>(from, to) }
         }),
+    }
+}
+
+/// # Safety
+/// The registers must have the warp's words, and the host the path's instructions.
+#[inline(always)]
+unsafe fn multiply_tiles<P: Path>(product: &TileProduct, warp: WarpProduct, room: &mut ProductRoom) {
+    let (ProductRoom { a, b, addends, sums }, [m, n, k]) = (room, product.size);
+    let WarpProduct { first, accumulates, negated } = warp;
+    // Not a closure: it would be compiled for any host.
+    macro_rules! take {
+        ($source:expr, $to:expr) => {{
+            let TileSource { registers, tiles, element } = $source;
+            // SAFETY: the caller's promise.
+            unsafe { fragment::gather::<P>(registers, first, tiles, *element, $to) }
+        }};
+    }
+    if let Some(source) = &product.a {
+        take!(source, a);
+    }
+    if let Some(source) = &product.b {
+        take!(source, b);
+    }
+    if negated {
+        a.iter_mut().for_each(|x| *x = -*x);
+    }
+    // Integers are multiplied and summed up as binary32, which holds them; C, which may be larger, comes after.
+    let integers = product.integers.is_some();
+    if integers || !accumulates {
+        sums.fill(0.0);
+        addends.fill(0.0);
+    }
+    if accumulates {
+        take!(&product.c, if integers { &mut *addends } else { &mut *sums });
+    }
+    multiply(m, n, k, a, b, sums);
+    match product.integers {
+        Some(saturate) => {
+            for (sum, addend) in sums.iter_mut().zip(addends.iter()) {
+                let (products, addend) = (*sum as i32, addend.to_bits() as i32);
+                let wrapped = addend.wrapping_add(products);
+                let result = if saturate { addend.saturating_add(products) } else { wrapped };
+                *sum = f32::from_bits(result as u32);
+            }
+        }
+        None => {
+            for sum in sums.iter_mut() {
+                *sum = if sum.is_nan() { f32::from_bits(0x7fff_ffff) } else { *sum };
+            }
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe { fragment::spread::<P>(sums, product.d, product.d_element, &product.targets, first) }
+}
+
+#[inline(always)]
+fn multiply_f64(m: usize, n: usize, k: usize, a: &[f64], b: &[f64], d: &mut [f64]) {
+    assert!(n.is_multiple_of(COLUMNS) && a.len() == m * k && b.len() == k * n && d.len() == m * n);
+    for (a, d) in a.chunks_exact(k).zip(d.chunks_exact_mut(n)) {
+        for (column, sums) in d.as_chunks_mut::<COLUMNS>().0.iter_mut().enumerate() {
+            for (&a, b) in a.iter().zip(b.chunks_exact(n)) {
+                for (sum, b) in sums.iter_mut().zip(&b[column * COLUMNS..][..COLUMNS]) {
+                    *sum = a.mul_add(*b, *sum);
+                }
+            }
+        }
     }
 }
 

@@ -32,19 +32,25 @@ impl Descriptor {
     /// The address of unit `unit` along k of a line: a row of A or a column of B. Lines come in groups of 8.
     pub fn along_k(self, line: usize, unit: usize) -> u64 {
         let (line, unit) = (line as u64, unit as u64);
-        let within = line % 8 * self.width + unit % self.width;
-        self.address(within, line / 8 * self.stride + unit / self.width * self.leading)
+        let (unit, row) = self.split(unit);
+        self.address(line % 8 * self.width + unit, line / 8 * self.stride + row * self.leading)
+    }
+
+    /// A number of units, as one within the width, and how many widths lie before it.
+    fn split(self, unit: u64) -> (u64, u64) {
+        // It is a power of two.
+        (unit & (self.width - 1), unit >> self.width.trailing_zeros())
     }
 
     /// The same of a transposed matrix: unit `unit` along a column of A or a row of B, which is number `k`. What is
     /// along k comes in groups of 8.
     pub fn across_k(self, unit: usize, k: usize) -> u64 {
         let (unit, k) = (unit as u64, k as u64);
-        let within = k % 8 * self.width + unit % self.width;
+        let (unit, row) = self.split(unit);
         // Without a swizzle the offsets change places.
         let (along, across) =
             if self.width == 1 { (self.leading, self.stride) } else { (self.stride, self.leading) };
-        self.address(within, k / 8 * along + unit / self.width * across)
+        self.address(k % 8 * self.width + unit, k / 8 * along + row * across)
     }
 
     /// The swizzle exchanges units by the bits of the address above its 128 bytes.

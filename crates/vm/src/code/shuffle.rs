@@ -26,6 +26,7 @@ impl ShufflePattern {
 
 /// The lane that `shfl` reads for lane `own`, and whether it lies within the lane's segment; if not, the lane reads
 /// itself (PTX ISA, "shfl.sync", its pseudo-code).
+#[inline(always)]
 pub(crate) fn shuffle_source(mode: ShuffleMode, own: u32, b: u32, c: u32) -> (u32, bool) {
     let (distance, bound, segment) = (b & 0x1f, c & 0x1f, c >> 8 & 0x1f);
     let max_lane = own & segment | bound & !segment;

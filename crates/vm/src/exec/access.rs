@@ -224,9 +224,7 @@ impl Chunk<'_> {
     ) -> Step {
         // `f` may write the register that the addresses stand in.
         let mut all = [0; CHUNK_LANES];
-        for lane in mask {
-            all[lane] = address_of(addresses, lane);
-        }
+        mask.for_each(|lane| all[lane] = address_of(addresses, lane));
         let of = |lane: usize| all[lane];
         for lane in mask {
             if let Err(kind) = self.place_of(shared, request, lane, of(lane)) {

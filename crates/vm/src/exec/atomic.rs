@@ -8,12 +8,13 @@ use isa::{Mod, Picks, Type};
 use lanes::Helpers;
 
 use super::access::{Request, Resolved};
-use super::transfer::{Addresses, Each, Region, read, write};
+use super::transfer::{Addresses, Each, ROOM, Region, read, write};
+use super::warp::ones;
 use super::{Active, Chunk, Step};
 use crate::bytes::store;
 use crate::code::Atomic;
 use crate::cta::Shared;
-use crate::mask::{CHUNK_LANES, Mask};
+use crate::mask::{CHUNK_LANES, Mask, WARP_LANES};
 
 /// So few lanes are looked at one by one.
 const FEW_LANES: usize = 32;
@@ -88,7 +89,7 @@ impl Chunk<'_> {
         }
         let end = active.lanes().1;
         let helpers = self.registers.helpers();
-        let base = find_offsets(addresses, region, helpers, &mut operands.offsets[..end]);
+        let base = find_offsets(addresses, region, helpers, active, &mut operands.offsets);
         if let (Addresses::Each(_), 1..) = (addresses, region.stride) {
             // Every block has memory of its own.
             let blocks = operands.offsets[..end].chunks_mut(self.registers.rows().block_lanes()).enumerate();
@@ -254,24 +255,36 @@ unsafe fn add_to_each(base: *mut u8, offsets: *const u32, mask: &Mask, addend: u
     });
 }
 
-/// Where the elements of the first lanes stand, from the place on that is returned.
-fn find_offsets(addresses: &Addresses, region: Region, helpers: &Helpers, offsets: &mut [u64]) -> *mut u8 {
-    let each = match addresses {
-        Addresses::Each(each) => each,
-        Addresses::Even(even) => {
-            offsets.iter_mut().enumerate().for_each(|(lane, o)| *o = even.at(lane).wrapping_sub(region.base));
-            return region.storage;
+/// Where the elements of the lanes stand, from the place on that is returned.
+fn find_offsets(
+    addresses: &Addresses,
+    region: Region,
+    helpers: &Helpers,
+    active: &Active,
+    offsets: &mut [u64; CHUNK_LANES],
+) -> *mut u8 {
+    match addresses {
+        Addresses::Even(_) => {
+            let mut room = ROOM;
+            let all = addresses.all(active, &mut room);
+            offsets[..all.len()].copy_from_slice(all);
+            region.storage.wrapping_sub(region.base as usize)
         }
-    };
-    let (to, count) = (offsets.as_mut_ptr(), offsets.len());
-    // SAFETY: the array has an element for every lane.
-    unsafe {
-        match each.narrow {
-            true => (helpers.extend)(to.cast(), lanes::LaneWidth::B8, each.array, lanes::Extend::U32, count),
-            false => std::ptr::copy_nonoverlapping(each.array.cast(), to, count),
+        Addresses::Each(each) => {
+            let (to, count) = (offsets.as_mut_ptr(), active.lanes().1);
+            // SAFETY: the array has an element for every lane.
+            unsafe {
+                match each.narrow {
+                    true => {
+                        let extend = helpers.extend;
+                        extend(to.cast(), lanes::LaneWidth::B8, each.array, lanes::Extend::U32, count);
+                    }
+                    false => std::ptr::copy_nonoverlapping(each.array.cast(), to, count),
+                }
+            }
+            region.storage.wrapping_add(each.offset.wrapping_sub(region.base) as usize)
         }
     }
-    region.storage.wrapping_add(each.offset.wrapping_sub(region.base) as usize)
 }
 
 /// Replaces a value by what `f` makes of it, as one step for all host threads; returns the old one.
@@ -300,12 +313,24 @@ pub(super) unsafe fn update_atomically(at: *mut u8, bytes: u32, mut f: impl FnMu
 trait Cell: Copy + Into<u64> {
     fn cut(value: u64) -> Self;
 
-    /// Replaces a value by what `f` makes of it, as one step for all host threads; returns the old one. If that is an operation
-    /// on integers that the host has, it needs no attempts.
+    /// The element as it stands there now.
     ///
     /// # Safety
     /// `at` must be valid for an aligned element.
-    unsafe fn update_as(op: Option<AtomicOp>, at: *mut Self, a: u64, f: impl Fn(u64) -> u64) -> u64;
+    unsafe fn now(at: *mut Self) -> u64;
+
+    /// Replaces a value, which is probably still `seen`, by what `f` makes of it, as one step for all host threads; returns the old
+    /// one. If that is an operation on integers that the host has, it needs no attempts.
+    ///
+    /// # Safety
+    /// `at` must be valid for an aligned element.
+    unsafe fn update_as(
+        op: Option<AtomicOp>,
+        at: *mut Self,
+        seen: u64,
+        a: u64,
+        f: impl Fn(u64) -> u64,
+    ) -> u64;
 }
 
 macro_rules! cell {
@@ -315,18 +340,29 @@ macro_rules! cell {
         }
 
         #[inline(always)]
-        unsafe fn update_as(op: Option<AtomicOp>, at: *mut $T, a: u64, f: impl Fn(u64) -> u64) -> u64 {
+        unsafe fn now(at: *mut $T) -> u64 {
+            // SAFETY: as below.
+            unsafe { <$Atomic>::from_ptr(at) }.load(Ordering::Relaxed).into()
+        }
+
+        #[inline(always)]
+        unsafe fn update_as(op: Option<AtomicOp>, at: *mut $T, seen: u64, a: u64, f: impl Fn(u64) -> u64) -> u64 {
             // SAFETY: the caller's promise; kernel memory is only reached through raw pointers and atomics.
             let cell = unsafe { <$Atomic>::from_ptr(at) };
-            let a = a as $T;
+            let (a, mut seen) = (a as $T, seen as $T);
             match op {
                 Some(AtomicOp::Add) => cell.fetch_add(a, Ordering::SeqCst).into(),
                 Some(AtomicOp::And) => cell.fetch_and(a, Ordering::SeqCst).into(),
                 Some(AtomicOp::Or) => cell.fetch_or(a, Ordering::SeqCst).into(),
                 Some(AtomicOp::Xor) => cell.fetch_xor(a, Ordering::SeqCst).into(),
                 Some(AtomicOp::Exchange) => cell.swap(a, Ordering::SeqCst).into(),
-                // SAFETY: as above.
-                _ => unsafe { update_atomically(at.cast(), size_of::<$T>() as u32, f) },
+                _ => loop {
+                    let new = f(seen.into()) as $T;
+                    match cell.compare_exchange(seen, new, Ordering::SeqCst, Ordering::SeqCst) {
+                        Ok(old) => return old.into(),
+                        Err(now) => seen = now,
+                    }
+                },
             }
         }
     })* };
@@ -339,6 +375,7 @@ pub(super) struct Update {
     ty: Type,
     /// Modifiers of the floating-point addition, minimum or maximum that it stands for.
     picks: Picks,
+    flush: bool,
 }
 
 impl Update {
@@ -348,7 +385,7 @@ impl Update {
             AtomicOp::Add => &[Mod::Rn],
             _ => &[],
         };
-        Update { op, ty, picks: Picks::new(&[ty], mods) }
+        Update { op, ty, picks: Picks::new(&[ty], mods), flush: op == AtomicOp::Add && flush }
     }
 
     /// The operation in all active lanes, in ascending order.
@@ -358,22 +395,44 @@ impl Update {
     unsafe fn lanes<T: Cell>(&self, operands: &mut Operands, active: &Active, base: *mut u8, own: bool) {
         // The host's own operations are those on integers.
         let native = (!self.ty.is_float()).then_some(self.op);
+        use AtomicOp::{Add, And, Exchange, Or, Xor};
+        let attempts = !matches!(native, Some(Add | And | Or | Xor | Exchange));
+        let at = |offset: u64| base.wrapping_add(offset as usize).cast::<T>();
+        // What there is to wait for is waited for at once: each step on its own has to be over before the next begins.
+        let look = |operands: &mut Operands, first: usize, lanes: u32| {
+            ones(lanes).for_each(|lane| {
+                // SAFETY: the caller's promise.
+                operands.old[first + lane] = unsafe { T::now(at(operands.offsets[first + lane])) };
+            });
+        };
         macro_rules! each {
             ($apply:expr) => {
-                active.mask.for_each(|lane| {
-                    let (a, b) = (operands.a[lane], operands.b[lane]);
-                    let at = base.wrapping_add(operands.offsets[lane] as usize).cast::<T>();
-                    // SAFETY: the caller's promise.
-                    operands.old[lane] = unsafe {
-                        if own {
+                if own {
+                    active.mask.for_each(|lane| {
+                        let (a, b, at) = (operands.a[lane], operands.b[lane], at(operands.offsets[lane]));
+                        // SAFETY: the caller's promise.
+                        unsafe {
                             let old = at.read().into();
                             at.write(T::cut($apply(old, a, b)));
-                            old
-                        } else {
-                            T::update_as(native, at, a, |old| $apply(old, a, b))
+                            operands.old[lane] = old;
                         }
-                    };
-                })
+                    })
+                } else {
+                    for (warp, lanes) in active.mask.warps() {
+                        let first = warp * WARP_LANES;
+                        if attempts {
+                            look(operands, first, lanes);
+                        }
+                        ones(lanes).for_each(|lane| {
+                            let lane = first + lane;
+                            let (a, b, at) = (operands.a[lane], operands.b[lane], at(operands.offsets[lane]));
+                            let seen = operands.old[lane];
+                            // SAFETY: the caller's promise.
+                            let old = unsafe { T::update_as(native, at, seen, a, |old| $apply(old, a, b)) };
+                            operands.old[lane] = old;
+                        });
+                    }
+                }
             };
         }
         // A loop of its own for each operation on integers.
@@ -432,8 +491,7 @@ impl Update {
     /// `add.rn.f32`, `.ftz` if it flushes; a NaN is left to `sem`.
     #[inline(always)]
     fn add_f32(&self, x: u64, y: u64) -> u64 {
-        let flushes = self.picks.has(Mod::Ftz);
-        let flush = |v: f32| if flushes && v.is_subnormal() { v * 0.0 } else { v };
+        let flush = |v: f32| if self.flush && v.is_subnormal() { v * 0.0 } else { v };
         let sum = flush(f32::from_bits(x as u32)) + flush(f32::from_bits(y as u32));
         if sum.is_nan() {
             return sem::float::add(&self.picks, &[x, y])[0];

@@ -9,9 +9,15 @@ use super::{Active, Chunk, Path, Step, Wait};
 use crate::code::{Argument, Barrier, Block, Call, Callee, Code, Reduction, Terminator};
 use crate::cta::{BARRIERS, CLUSTER_BARRIER, Shared};
 use crate::fault::FaultKind;
-use crate::mask::{Mask, WARP_LANES};
+use crate::mask::{CHUNK_LANES, Mask, WARP_LANES};
 use crate::memory::{CODE_STRIDE, CODE_WINDOW};
 use crate::registers::{SlotRef, Window};
+
+/// Values below this are told apart by looking each up.
+const SMALL_VALUES: usize = 32;
+
+/// Values, each with the lanes that hold it.
+pub(super) type Values = SmallVec<[(u64, Mask); 4]>;
 
 impl Chunk<'_> {
     /// Does what ends a block. True if the path goes on at its new place; false if it has ended (its mask is
@@ -110,7 +116,8 @@ impl Chunk<'_> {
         active: &Active,
         span: Span,
     ) -> Step<bool> {
-        for (value, mask) in self.distinct(index, active) {
+        let values = self.values(index, active);
+        for (value, mask) in tell_apart(&values, active.mask) {
             let Some(&target) = usize::try_from(value).ok().and_then(|i| targets.get(i)) else {
                 let note = format!("index {value} is past the end of a list of {} targets", targets.len());
                 return Err(self.fault(FaultKind::InvalidTarget, span, mask, None, &note));
@@ -122,30 +129,14 @@ impl Chunk<'_> {
         Ok(false)
     }
 
-    /// The different values of a slot in the active lanes, each with the lanes that hold it.
-    pub(super) fn distinct(&self, slot: SlotRef, active: &Active) -> SmallVec<[(u64, Mask); 4]> {
+    /// The different values of a slot in the active lanes, each with the lanes that hold it, in the order of their lowest lanes.
+    pub(super) fn distinct(&self, slot: SlotRef, active: &Active) -> Values {
         if let Some(value) = self.registers.uniform(active.window, slot) {
             return [(value, active.mask)].into_iter().collect();
         }
-        // In the order of their lowest lanes.
-        let mut found: SmallVec<[(u64, Mask); 4]> = SmallVec::new();
-        // Where the last few values were found, by their low bits.
-        let mut places = [usize::MAX; 16];
-        for lane in active.mask {
-            let value = self.registers.get(active.window, slot, lane);
-            let place = &mut places[value as usize % 16];
-            match found.get_mut(*place) {
-                Some((known, mask)) if *known == value => mask.insert(lane),
-                _ => {
-                    *place = found.iter().position(|(known, _)| *known == value).unwrap_or(found.len());
-                    match found.get_mut(*place) {
-                        Some((_, mask)) => mask.insert(lane),
-                        None => found.push((value, Mask::single(lane))),
-                    }
-                }
-            }
-        }
-        found
+        let mut values = [0; CHUNK_LANES];
+        active.mask.for_each(|lane| values[lane] = self.registers.get(active.window, slot, lane));
+        tell_apart(&values, active.mask)
     }
 
     // Calls.
@@ -434,4 +425,25 @@ impl Chunk<'_> {
         };
         self.registers.set_all(window, *dst, value, path.mask, false);
     }
+}
+
+/// The different values of the lanes of a mask, as [`Chunk::distinct`] gives them.
+fn tell_apart(values: &[u64; CHUNK_LANES], mask: Mask) -> Values {
+    // Nearly always they are numbers of targets or barriers.
+    let mut small = [Mask::EMPTY; SMALL_VALUES];
+    let mut large = Mask::EMPTY;
+    mask.for_each(|lane| match small.get_mut(values[lane] as usize) {
+        Some(mask) => mask.insert(lane),
+        None => large.insert(lane),
+    });
+    let small = small.into_iter().zip(0..).map(|(mask, value)| (value, mask));
+    let mut found: Values = small.filter(|(_, mask)| !mask.is_empty()).collect();
+    while let Some(lane) = large.into_iter().next() {
+        let mut alike = Mask::EMPTY;
+        large.into_iter().filter(|&other| values[other] == values[lane]).for_each(|lane| alike.insert(lane));
+        large = large.without(alike);
+        found.push((values[lane], alike));
+    }
+    found.sort_by_key(|(_, mask)| mask.into_iter().next());
+    found
 }

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use super::access::{Request, Resolved};
 use super::atomic::reduce_elements;
-use super::transfer::address_of;
+use super::transfer::{ROOM, address_of};
 use super::{Active, Chunk, Step};
 use crate::code::{Address, BulkMask, CopyAsync, CopyBulk, StoreAsync, TryCancel};
 use crate::cta::Shared;
@@ -203,26 +203,31 @@ impl Chunk<'_> {
             (None, None) => self.checked_region(shared, &from, &mut sources, active.mask),
             _ => None,
         };
-        let mut source = [0; CHUNK_LANES];
-        active.mask.for_each(|lane| source[lane] = address_of(&sources, lane));
+        let mut rooms = [ROOM; 2];
+        let [source, destination] = &mut rooms;
+        let source = sources.all(active, source);
         let mut destinations = self.addresses(&op.dst, active);
         let region = self.checked_region(shared, &to, &mut destinations, active.mask);
+        let destination = destinations.all(active, destination);
         let mut copies = self.copies.room();
         if let (Some(region), Some(source_region)) = (region, source_region) {
             copies.reserve(active.count);
+            let (room, mut count) = (copies.as_mut_ptr(), 0);
             active.mask.for_each(|lane| {
                 let mut data = [0; LONGEST];
-                // SAFETY: the regions hold the copies of all active lanes.
+                // SAFETY: the regions hold the copies of all active lanes, and there is room for them.
                 unsafe {
-                    let (at, place) =
-                        (source_region.at(source[lane]), region.at(address_of(&destinations, lane)));
+                    let (at, place) = (source_region.at(source[lane]), region.at(destination[lane]));
                     match op.bytes as usize {
                         LONGEST => data = at.cast::<Bytes>().read_unaligned(),
                         count => std::ptr::copy_nonoverlapping(at, data.as_mut_ptr(), count),
                     }
-                    copies.push((place, data));
+                    room.add(count).write((place, data));
+                    count += 1;
                 }
             });
+            // SAFETY: so many have been written.
+            unsafe { copies.set_len(count) }
             self.copies.issue(active.mask, op.bytes as usize, copies);
             return Ok(());
         }
@@ -234,7 +239,7 @@ impl Chunk<'_> {
             if ignored.contains(lane) {
                 read = 0;
             }
-            let destination = address_of(&destinations, lane);
+            let destination = destination[lane];
             let place = match self.place(shared, &to, destination) {
                 Ok(Resolved::Host(place)) => place,
                 Ok(Resolved::Local(_)) => {
@@ -282,10 +287,8 @@ impl Chunk<'_> {
         span: Span,
     ) -> Step {
         let at = |chunk: &mut Self, address: &Address| {
-            let addresses = chunk.addresses(address, active);
-            let mut all = [0; CHUNK_LANES];
-            active.mask.into_iter().for_each(|lane| all[lane] = address_of(&addresses, lane));
-            all
+            let mut room = ROOM;
+            chunk.addresses(address, active).all(active, &mut room).to_vec()
         };
         let (to, from) = (at(self, &op.dst), at(self, &op.src));
         let objects = op.mbarrier.as_ref().map(|address| (at(self, address), address.space));

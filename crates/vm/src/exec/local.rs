@@ -7,11 +7,10 @@ use isa::Space;
 use lanes::LaneWidth;
 
 use super::access::Request;
-use super::transfer::{Addresses, address_of, extend};
+use super::transfer::{Addresses, ROOM, extend};
 use super::{Active, Chunk};
 use crate::bytes::{load, store};
 use crate::code::{Load, Store};
-use crate::mask::CHUNK_LANES;
 use crate::memory::resolve_generic;
 use crate::registers::{SlotRef, lane_width};
 
@@ -69,22 +68,23 @@ impl Chunk<'_> {
             Place::Each(window, first) => (window, first),
         };
         // Addresses may stand in a register that is loaded.
-        let mut all = [0; CHUNK_LANES];
-        active.mask.for_each(|lane| all[lane] = address_of(addresses, lane) - window);
+        let mut room = ROOM;
+        let all = addresses.all(active, &mut room);
         for (i, slot) in op.dst.iter().enumerate() {
             let Some(slot) = *slot else { continue };
             let array = self.registers.update(active.window, slot);
             if op.bytes == 4 && slot.width == Width::W32 {
                 let (words, lanes) = (self.local.words(first), self.lanes);
                 active.mask.for_each(|lane| {
-                    let word = (all[lane] - words.1) as usize / 4 + i;
+                    let word = (all[lane] - window - words.1) as usize / 4 + i;
                     // SAFETY: arrays have an element for every lane.
                     unsafe { *array.cast::<u32>().add(lane) = words.0[word * lanes + lane] }
                 });
                 continue;
             }
             for lane in active.mask {
-                let value = self.local.read(lane, all[lane] + i as u64 * u64::from(op.bytes), op.bytes);
+                let address = all[lane] - window + i as u64 * u64::from(op.bytes);
+                let value = self.local.read(lane, address, op.bytes);
                 // SAFETY: arrays have an element for every lane.
                 unsafe { store(array, slot.width, lane, extend(value, op.bytes, op.signed)) }
             }
@@ -108,6 +108,13 @@ impl Chunk<'_> {
             match (bytes, slot.width) {
                 (4, _) if signed => extend_words(lanes::Extend::S32),
                 (4, _) => extend_words(lanes::Extend::U32),
+                (8, Width::W64) => {
+                    // SAFETY: all three have an element for every lane.
+                    unsafe {
+                        let words = [low.cast::<u8>(), high.cast()];
+                        (registers.helpers().interleave)(target, &words, LaneWidth::B4, lanes);
+                    }
+                }
                 _ => {
                     for lane in 0..lanes {
                         // SAFETY: as above.
@@ -134,18 +141,23 @@ impl Chunk<'_> {
         addresses: &Addresses,
     ) -> bool {
         let Some(place) = self.local_place(request, addresses, active) else { return false };
+        let mut room = ROOM;
+        let all = match place {
+            Place::One(_) => &[],
+            Place::Each(..) => addresses.all(active, &mut room),
+        };
         for (i, &slot) in op.src.iter().enumerate() {
             let array = self.registers.read(active.window, slot);
             let offset = i as u64 * u64::from(op.bytes);
             match place {
                 Place::One(address) => self.store_row(slot, array, address + offset, op.bytes, active),
                 Place::Each(window, _) => {
-                    for lane in active.mask {
-                        let address = address_of(addresses, lane) - window + offset;
+                    let local = &mut self.local;
+                    active.mask.for_each(|lane| {
                         // SAFETY: arrays have an element for every lane.
                         let value = unsafe { load(array, slot.width, lane) };
-                        self.local.write(lane, address, op.bytes, value);
-                    }
+                        local.write(lane, all[lane] - window + offset, op.bytes, value);
+                    });
                 }
             }
         }
@@ -155,12 +167,21 @@ impl Chunk<'_> {
     /// Stores the element at an address of all active lanes.
     fn store_row(&mut self, slot: SlotRef, array: *const u8, address: u64, bytes: u32, active: &Active) {
         let (lanes, shift) = (self.lanes, address % 4 * 8);
+        // An element of 8 bytes for every lane.
         let scratch = self.registers.scratch(0).cast::<u32>();
         let parts = if bytes == 8 { 2 } else { 1 };
+        let halves = [scratch, scratch.wrapping_add(lanes)].map(|half| half.cast::<u8>());
+        let split = bytes == 8 && slot.width == Width::W64;
+        if split {
+            // SAFETY: all have an element for every lane.
+            unsafe { (self.registers.helpers().deinterleave)(&halves, array, LaneWidth::B4, lanes) }
+        }
         for part in 0..parts {
             let row = self.local.word_to_write((address & !3) + 4 * part).as_mut_ptr();
             let words = if bytes == 4 && slot.width == Width::W32 {
                 array
+            } else if split {
+                halves[part as usize].cast_const()
             } else {
                 let mask = if bytes < 4 { ((1u32 << (8 * bytes)) - 1) << shift } else { u32::MAX };
                 for lane in 0..lanes {

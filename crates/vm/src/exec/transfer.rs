@@ -1,11 +1,14 @@
 //! Copies between registers and memory that has been checked.
 
+use std::mem::MaybeUninit;
+
 use ir::Width;
-use lanes::{Element, Helpers, memory};
+use lanes::{Element, Extend, Helpers, LaneWidth, memory};
 
 use super::Active;
 use crate::mask::{CHUNK_LANES, GROUP_LANES, Mask};
 use crate::pattern::Pattern;
+use crate::registers::lane_width;
 use crate::scalar::{LaneRows, Scalar};
 
 /// The addresses of the active lanes.
@@ -16,6 +19,38 @@ pub(super) enum Addresses {
     Even(Even),
     /// One for each lane.
     Each(Each),
+}
+
+/// Room for an address of every lane.
+pub(super) type Room = [MaybeUninit<u64>; CHUNK_LANES];
+pub(super) const ROOM: Room = [MaybeUninit::uninit(); CHUNK_LANES];
+
+impl Addresses {
+    /// Those of all lanes up to the last active group; of lanes that are not active, anything.
+    pub fn all<'r>(&self, active: &Active, room: &'r mut Room) -> &'r [u64] {
+        let room = &mut room[..active.lanes().1];
+        for (group, to) in room.as_chunks_mut::<GROUP_LANES>().0.iter_mut().enumerate() {
+            let first = group * GROUP_LANES;
+            match self {
+                Addresses::Even(even) => {
+                    let (start, step) = (even.at(first), even.group_step());
+                    for (i, to) in to.iter_mut().enumerate() {
+                        to.write(match step {
+                            Some(step) => start.wrapping_add(step.wrapping_mul(i as u64)),
+                            None => even.at(first + i),
+                        });
+                    }
+                }
+                Addresses::Each(each) => {
+                    for (i, to) in to.iter_mut().enumerate() {
+                        to.write(each.at(first + i));
+                    }
+                }
+            }
+        }
+        // SAFETY: they have been written, whole groups of them.
+        unsafe { room.assume_init_ref() }
+    }
 }
 
 /// Addresses that step evenly and do not wrap.
@@ -302,18 +337,12 @@ impl Transfer<'_> {
         }
     }
 
-    /// If the elements of all active lanes stand one after the other, as registers of this width hold them: where they start, and
-    /// the lanes.
-    fn consecutive(&self, width: Width) -> Option<(*mut u8, usize, usize)> {
+    /// If the elements of all active lanes stand one after the other: where they start, and the lanes.
+    fn consecutive(&self) -> Option<(*mut u8, usize, usize)> {
         let bytes = u64::from(self.bytes);
         let (first, end) = self.active.range;
         match self.addresses {
-            Addresses::Even(even)
-                if first < end
-                    && self.stride == bytes
-                    && width.bytes() as u64 == bytes
-                    && even.consecutive(bytes) =>
-            {
+            Addresses::Even(even) if first < end && self.stride == bytes && even.consecutive(bytes) => {
                 // SAFETY: the first lane's access lies within the region.
                 Some((unsafe { self.region.at(even.at(first)) }, first, end))
             }
@@ -386,12 +415,18 @@ impl Transfer<'_> {
     /// # Safety
     /// `to` must be an array of `width` for all lanes.
     pub unsafe fn load(&self, element: usize, signed: bool, width: Width, to: *mut u8) {
-        if let Some((start, first, end)) = self.consecutive(width) {
-            let size = width.bytes();
+        if let Some((start, first, end)) = self.consecutive() {
+            let (size, lanes) = (width.bytes(), end - first);
+            let (to, whole_groups) = (to.wrapping_add(first * size), lanes.is_multiple_of(GROUP_LANES));
             // SAFETY: the region holds the accesses of all these lanes, and `to` has room for them.
-            return unsafe {
-                std::ptr::copy_nonoverlapping(start, to.add(first * size), (end - first) * size);
-            };
+            unsafe {
+                if size == self.bytes as usize {
+                    return std::ptr::copy_nonoverlapping(start, to, lanes * size);
+                }
+                if whole_groups {
+                    return self.load_extended(start, signed, width, to, lanes);
+                }
+            }
         }
         let kind = self.kind(width, signed);
         if let Some(step) = self.common_step()
@@ -408,7 +443,7 @@ impl Transfer<'_> {
             }
         }
         if let (Some(each), Some(kind)) = (self.scattered(), kind) {
-            let offsets = if each.narrow { lanes::LaneWidth::B4 } else { lanes::LaneWidth::B8 };
+            let offsets = if each.narrow { LaneWidth::B4 } else { LaneWidth::B8 };
             for (base, mask) in self.host_bases(each, element) {
                 // SAFETY: the region holds the accesses of all active lanes.
                 unsafe { (self.helpers.gather)(to, kind, base, each.array, offsets, mask.words()) }
@@ -433,6 +468,33 @@ impl Transfer<'_> {
                 (4, true, Width::W64) => self.load_groups(element, to, |x: i32| i64::from(x)),
                 (4, ..) => self.load_groups(element, to, |x: u32| x),
                 _ => self.load_groups(element, to, |x: u64| x),
+            }
+        }
+    }
+
+    /// Loads elements that stand one after the other and are narrower than their registers.
+    ///
+    /// # Safety
+    /// There must be so many, a multiple of 16, and `to` must have as many elements of `width`.
+    unsafe fn load_extended(&self, from: *const u8, signed: bool, width: Width, to: *mut u8, lanes: usize) {
+        let Helpers { extend, widen_bytes, .. } = *self.helpers;
+        let mut words = [0u16; CHUNK_LANES];
+        let words = words.as_mut_ptr().cast::<u8>();
+        // SAFETY: the caller's promise; there are no more lanes than words.
+        unsafe {
+            match (self.bytes, width) {
+                (1, Width::W16) => widen_bytes(to, from, signed, lanes),
+                (1, _) => {
+                    widen_bytes(words, from, signed, lanes);
+                    let from = if signed { Extend::S16 } else { Extend::U16 };
+                    extend(to, lane_width(width), words, from, lanes);
+                }
+                (2, _) => {
+                    extend(to, lane_width(width), from, if signed { Extend::S16 } else { Extend::U16 }, lanes)
+                }
+                _ => {
+                    extend(to, lane_width(width), from, if signed { Extend::S32 } else { Extend::U32 }, lanes)
+                }
             }
         }
     }
@@ -499,14 +561,22 @@ impl Transfer<'_> {
     /// # Safety
     /// `from` must be an array of `width` for all lanes.
     pub unsafe fn store(&self, element: usize, width: Width, from: *const u8) {
-        if let Some((start, first, end)) = self.consecutive(width) {
-            let size = width.bytes();
+        if let Some((start, first, end)) = self.consecutive() {
+            let (size, lanes) = (width.bytes(), end - first);
+            let (from, whole_groups) = (from.wrapping_add(first * size), lanes.is_multiple_of(GROUP_LANES));
             // SAFETY: the region holds the accesses of all these lanes, and `from` has them.
-            return unsafe { (self.helpers.copy)(start, from.add(first * size), (end - first) * size) };
+            unsafe {
+                if size == self.bytes as usize {
+                    return (self.helpers.copy)(start, from, lanes * size);
+                }
+                if whole_groups {
+                    return self.store_truncated(start, width, from, lanes);
+                }
+            }
         }
         let kind = self.kind(width, false);
         if let (Some(each), Some(kind)) = (self.scattered(), kind) {
-            let offsets = if each.narrow { lanes::LaneWidth::B4 } else { lanes::LaneWidth::B8 };
+            let offsets = if each.narrow { LaneWidth::B4 } else { LaneWidth::B8 };
             for (base, mask) in self.host_bases(each, element) {
                 // SAFETY: the region holds the accesses of all active lanes.
                 unsafe { (self.helpers.scatter)(from, kind, base, each.array, offsets, mask.words()) }
@@ -525,6 +595,34 @@ impl Transfer<'_> {
                 (4, Width::W64) => self.store_groups(element, from, |x: u64| x as u32),
                 (4, _) => self.store_groups(element, from, |x: u32| x),
                 _ => self.store_groups(element, from, |x: u64| x),
+            }
+        }
+    }
+
+    /// Stores elements one after the other that are narrower than their registers.
+    ///
+    /// # Safety
+    /// There must be room for so many, a multiple of 16, and `from` must have as many elements of `width`.
+    unsafe fn store_truncated(&self, to: *mut u8, width: Width, from: *const u8, lanes: usize) {
+        let Helpers { truncate, narrow_bytes, copy, .. } = *self.helpers;
+        let mut room = [0u32; CHUNK_LANES];
+        let room = room.as_mut_ptr().cast::<u8>();
+        // SAFETY: the caller's promise; there are no more lanes than words.
+        unsafe {
+            match (self.bytes, width) {
+                (1, Width::W16) => narrow_bytes(to, from, lanes),
+                (1, _) => {
+                    truncate(room, LaneWidth::B2, from, lane_width(width), lanes);
+                    narrow_bytes(to, room, lanes);
+                }
+                (2, _) => {
+                    truncate(room, LaneWidth::B2, from, lane_width(width), lanes);
+                    copy(to, room, 2 * lanes);
+                }
+                _ => {
+                    truncate(room, LaneWidth::B4, from, lane_width(width), lanes);
+                    copy(to, room, 4 * lanes);
+                }
             }
         }
     }

@@ -50,7 +50,7 @@ impl Chunk<'_> {
     }
 
     /// The values of a slot in all lanes of the active groups.
-    fn values(&mut self, slot: SlotRef, active: &Active) -> [u64; CHUNK_LANES] {
+    pub(super) fn values(&mut self, slot: SlotRef, active: &Active) -> [u64; CHUNK_LANES] {
         let mut values = [0; CHUNK_LANES];
         self.registers.widen(active.window, slot, &mut values[..active.lanes().1]);
         values
@@ -151,25 +151,52 @@ impl Chunk<'_> {
         [a, b, c]: [SlotRef; 3],
         active: &Active,
     ) {
+        // Of the modes one at a time, which makes each a loop without branches.
+        match mode {
+            ShuffleMode::Up => self.shuffle_from([dst, pred], [a, b, c], active, |own, b, c| {
+                shuffle_source(ShuffleMode::Up, own, b, c)
+            }),
+            ShuffleMode::Down => self.shuffle_from([dst, pred], [a, b, c], active, |own, b, c| {
+                shuffle_source(ShuffleMode::Down, own, b, c)
+            }),
+            ShuffleMode::Butterfly => self.shuffle_from([dst, pred], [a, b, c], active, |own, b, c| {
+                shuffle_source(ShuffleMode::Butterfly, own, b, c)
+            }),
+            ShuffleMode::Index => self.shuffle_from([dst, pred], [a, b, c], active, |own, b, c| {
+                shuffle_source(ShuffleMode::Index, own, b, c)
+            }),
+        }
+    }
+
+    /// Shuffles by what `source` says of a lane of a warp and its operands: which lane it reads, and whether that is in range.
+    #[inline(always)]
+    fn shuffle_from(
+        &mut self,
+        [dst, pred]: [Option<SlotRef>; 2],
+        [a, b, c]: [SlotRef; 3],
+        active: &Active,
+        source: impl Fn(u32, u32, u32) -> (u32, bool),
+    ) {
         let [values, b, c] = [a, b, c].map(|slot| self.registers.read(active.window, slot).cast::<u32>());
+        let permute = self.registers.helpers().permute_warps;
         let mut in_range = Mask::EMPTY;
-        let mut words = [0; CHUNK_LANES];
+        let mut words = [0u32; CHUNK_LANES];
         for (warp, lanes) in active.mask.warps() {
             let first = warp * WARP_LANES;
-            let mut within_warp = 0;
-            for lane in 0..WARP_LANES.min(self.lanes - first) {
+            // A warp may have 16 lanes.
+            let count = WARP_LANES.min(self.lanes - first);
+            let (mut from, mut within) = ([0; WARP_LANES], [false; WARP_LANES]);
+            for (lane, (from, within)) in from.iter_mut().zip(&mut within).enumerate().take(count) {
                 // SAFETY: arrays have an element of 4 bytes for every lane.
-                unsafe {
-                    let (b, c) = (b.add(first + lane).read(), c.add(first + lane).read());
-                    let (source, within) = shuffle_source(mode, lane as u32, b, c);
-                    within_warp |= u32::from(within) << lane;
-                    // A warp may have 16 lanes.
-                    if first + (source as usize) < self.lanes {
-                        words[first + lane] = values.add(first + source as usize).read();
-                    }
-                }
+                let (b, c) = unsafe { (b.add(first + lane).read(), c.add(first + lane).read()) };
+                (*from, *within) = source(lane as u32, b, c);
             }
-            in_range.set_warp(warp, within_warp & lanes);
+            // SAFETY: both have so many elements from there on.
+            unsafe { permute(words[first..].as_mut_ptr().cast(), values.add(first).cast(), &from, count) }
+            if pred.is_some() {
+                let bits = within.iter().enumerate().fold(0, |bits, (lane, &w)| bits | u32::from(w) << lane);
+                in_range.set_warp(warp, bits & lanes);
+            }
         }
         if let Some(dst) = dst {
             self.write_words(dst, active, &words);
@@ -340,7 +367,7 @@ impl Reduce {
 }
 
 /// The bits that are set, in ascending order.
-fn ones(mut bits: u32) -> impl Iterator<Item = usize> {
+pub(super) fn ones(mut bits: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let lane = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
         bits &= bits - 1;

@@ -181,26 +181,29 @@ impl Chunk<'_> {
 
     fn multiply_doubles(&mut self, op: &Multiply, warp: &Warp, out: &mut [Words]) -> Step {
         let (m, n, k) = (op.a.rows, op.b.columns, op.a.columns);
-        let (mut a, mut b, mut c) = (vec![0; m * k], vec![0; n * k], vec![0; m * n]);
-        self.each_of_factor(&op.a, warp, |place, bits| a[place] = bits)?;
-        self.each_of_factor(&op.b, warp, |place, bits| b[place % n * k + place / n] = bits)?;
-        self.each_of_factor(&op.c, warp, |place, bits| c[place] = bits)?;
-        for (place, c) in c.iter_mut().enumerate() {
-            let (row, column) = (&a[place / n * k..][..k], &b[place % n * k..][..k]);
-            let pairs = row.iter().zip(column);
-            let sum = pairs
-                .fold(f64::from_bits(*c), |sum, (&a, &b)| f64::from_bits(a).mul_add(f64::from_bits(b), sum));
-            // The host rounds to nearest, and makes NaNs of its own.
-            let exact = op.product.rounding == Rounding::NearestEven && !sum.is_nan();
-            *c = if exact { sum.to_bits() } else { op.product.element(row, column, *c) };
+        let (mut a, mut b, mut c) = (vec![0.0; m * k], vec![0.0; n * k], vec![0.0; m * n]);
+        for (factor, values) in [(&op.a, &mut a), (&op.b, &mut b), (&op.c, &mut c)] {
+            self.each_of_factor(factor, warp, |place, bits| values[place] = f64::from_bits(bits))?;
         }
-        op.d.spread(out, |place| c[place]);
+        let mut sums = c.clone();
+        // SAFETY: the path is one that the machine has.
+        unsafe { (op.helpers.multiply_f64)(m, n, k, &a, &b, &mut sums) }
+        // The host rounds to nearest, and makes NaNs of its own.
+        let nearest = op.product.rounding == Rounding::NearestEven;
+        op.d.spread(out, |place| {
+            if nearest && !sums[place].is_nan() {
+                return sums[place].to_bits();
+            }
+            let row: Vec<u64> = a[place / n * k..][..k].iter().map(|x| x.to_bits()).collect();
+            let column: Vec<u64> = (0..k).map(|step| b[step * n + place % n].to_bits()).collect();
+            op.product.element(&row, &column, c[place].to_bits())
+        });
         Ok(())
     }
 }
 
 /// The values of all bytes that hold an element of a small format.
-pub(super) fn small_floats(ty: Type) -> &'static [f32; 256] {
+fn small_floats(ty: Type) -> &'static [f32; 256] {
     type Table = (Type, [f32; 256]);
     static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
         [Type::E4m3, Type::E5m2, Type::E2m3, Type::E3m2, Type::E2m1]

@@ -6,7 +6,7 @@ use super::Words;
 use crate::code::{MatrixRows, RowFormat};
 use crate::cta::Shared;
 use crate::exec::access::{Request, Resolved};
-use crate::exec::transfer::address_of;
+use crate::exec::transfer::{ROOM, address_of};
 use crate::exec::{Active, Chunk, Step};
 use crate::fault::FaultKind;
 use crate::mask::{CHUNK_LANES, Mask, WARP_LANES};
@@ -43,30 +43,21 @@ impl Chunk<'_> {
         let mut addresses = self.addresses(&rows.address, &naming);
         let Some(region) = self.checked_region(shared, &request, &mut addresses, mask) else { return false };
         // Addresses may stand in a register that is loaded.
-        let mut places: [*mut u8; CHUNK_LANES] = [std::ptr::null_mut(); CHUNK_LANES];
-        // SAFETY: the region was found for these lanes.
-        mask.for_each(|lane| places[lane] = unsafe { region.at(address_of(&addresses, lane)) });
+        let mut room = ROOM;
+        let all = addresses.all(active, &mut room);
         let arrays: SmallVec<[*mut u8; 4]> =
             slots.into_iter().map(|slot| self.registers.update(active.window, slot)).collect();
         for (warp, _) in active.mask.warps() {
             let first = warp * WARP_LANES;
             for (matrix, array) in arrays.iter().enumerate() {
-                let rows_of = &places[first + 8 * matrix..][..8];
                 // SAFETY: the region holds the rows, and the array the words of the warp.
                 unsafe {
-                    let to = array.add(first * 4).cast::<[u16; 8]>();
-                    if !rows.transposed {
-                        for (i, row) in rows_of.iter().enumerate() {
-                            to.add(i).write_unaligned(row.cast::<[u16; 8]>().read_unaligned());
-                        }
-                        continue;
+                    let mut lines = [[0u16; 8]; 8];
+                    for (line, &address) in lines.iter_mut().zip(&all[first + 8 * matrix..]) {
+                        *line = region.at(address).cast::<[u16; 8]>().read_unaligned();
                     }
-                    let mut eight = [[0u16; 8]; 8];
-                    for (to, row) in eight.iter_mut().zip(rows_of) {
-                        *to = row.cast::<[u16; 8]>().read_unaligned();
-                    }
-                    let columns: [[u16; 8]; 8] = std::array::from_fn(|column| eight.map(|row| row[column]));
-                    to.cast::<[[u16; 8]; 8]>().write_unaligned(columns);
+                    let lines = if rows.transposed { transposed(lines) } else { lines };
+                    array.add(first * 4).cast::<[[u16; 8]; 8]>().write_unaligned(lines);
                 }
             }
         }
@@ -181,4 +172,19 @@ impl MatrixRows {
 fn unpacked(row: &RowBytes, bits: u32, index: usize) -> u8 {
     let all = u128::from_le_bytes(*row);
     (all >> (index as u32 * bits)) as u8 & (u8::MAX >> (8 - bits))
+}
+
+/// Rows to columns, by three rounds of interleaving, which hosts have instructions for.
+#[inline]
+fn transposed(mut rows: [[u16; 8]; 8]) -> [[u16; 8]; 8] {
+    for _ in 0..3 {
+        let (upper, lower) = rows.split_at(4);
+        let mut next = [[0; 8]; 8];
+        for (to, (a, b)) in next.as_chunks_mut::<2>().0.iter_mut().zip(upper.iter().zip(lower)) {
+            to[0] = [a[0], b[0], a[1], b[1], a[2], b[2], a[3], b[3]];
+            to[1] = [a[4], b[4], a[5], b[5], a[6], b[6], a[7], b[7]];
+        }
+        rows = next;
+    }
+    rows
 }

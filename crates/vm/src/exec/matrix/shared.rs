@@ -110,19 +110,23 @@ impl Chunk<'_> {
         };
         let in_unit = (UNIT * 8 / bits) as usize;
         if transposed {
-            let unit = |i: usize| {
-                let (line, k) = (i / length * in_unit, i % length);
-                let address = self.shared_base + descriptor.across_k((first + line) / in_unit, k);
-                Unit { address, line, k, transposed }
-            };
-            return (0..lines / in_unit * length).map(unit).collect();
+            let mut units = Vec::with_capacity(lines / in_unit * length);
+            for line in (0..lines).step_by(in_unit) {
+                units.extend((0..length).map(|k| {
+                    let address = self.shared_base + descriptor.across_k((first + line) / in_unit, k);
+                    Unit { address, line, k, transposed }
+                }));
+            }
+            return units;
         }
         let across = length / in_unit;
-        let unit = |i: usize| {
-            let (line, unit) = (i / across, i % across);
-            let address = self.shared_base + descriptor.along_k(first + line, unit);
-            Unit { address, line, k: unit * in_unit, transposed }
-        };
-        (0..lines * across).map(unit).collect()
+        let mut units = Vec::with_capacity(lines * across);
+        for line in 0..lines {
+            units.extend((0..across).map(|unit| {
+                let address = self.shared_base + descriptor.along_k(first + line, unit);
+                Unit { address, line, k: unit * in_unit, transposed }
+            }));
+        }
+        units
     }
 }

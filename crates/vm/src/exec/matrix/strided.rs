@@ -55,7 +55,7 @@ impl Chunk<'_> {
                 for i in 0..8 {
                     let offset =
                         (line as u64 + i as u64).wrapping_mul(area.stride).wrapping_add(within as u64);
-                    let address = area.base.wrapping_add(offset.wrapping_mul(u64::from(bits / 8)));
+                    let address = area.base.wrapping_add(offset.wrapping_mul(u64::from(*bits)) / 8);
                     // SAFETY: the region holds every element of the matrix, the arrays have the words of the warp.
                     unsafe {
                         let memory = area.region.at(address);

@@ -3,11 +3,11 @@
 
 use isa::Type;
 use isa::matrix::Matrix;
-use lanes::MatrixElement;
+use lanes::{MatrixElement, ProductRoom, SmallFloat, TileProduct, TileSource, WarpProduct};
+use sem::format::Format;
 use smallvec::SmallVec;
 
 use super::Warp;
-use super::product::small_floats;
 use super::shared::UNIT_BYTES;
 use crate::code::{Fragment, MatrixFactor, MatrixSource, Multiply};
 use crate::cta::Shared;
@@ -19,10 +19,7 @@ use diag::Span;
 /// The matrices of a warp's product, whose memory is kept from one to the next.
 #[derive(Default)]
 pub(in crate::exec) struct Matrices {
-    a: Vec<f32>,
-    b: Vec<f32>,
-    c: Vec<f32>,
-    d: Vec<f32>,
+    room: ProductRoom,
     /// What stood in shared memory, unit by unit.
     units: Vec<u8>,
     numbers: Vec<f32>,
@@ -30,17 +27,8 @@ pub(in crate::exec) struct Matrices {
     shared_b: Option<(u64, u64)>,
 }
 
-/// The arrays of the registers of a fragment.
-type Arrays<T> = SmallVec<[T; 8]>;
-
-/// How a factor is found.
-enum Source<'a> {
-    Registers(&'a Fragment, Arrays<*const u32>),
-    Shared(&'a MatrixFactor),
-}
-
 /// All registers of a fragment, if it is one of tiles.
-fn tile_slots(fragment: &Fragment) -> Option<Arrays<SlotRef>> {
+fn tile_slots(fragment: &Fragment) -> Option<SmallVec<[SlotRef; 8]>> {
     fragment.tiles.as_ref()?;
     fragment.registers.iter().copied().collect()
 }
@@ -54,9 +42,13 @@ fn element(op: &Multiply, ty: Type) -> Option<MatrixElement> {
         Type::Tf32 => MatrixElement::Word(op.product.kept_bits(ty, u32::MAX.into()) as u32),
         Type::U8 => MatrixElement::U8,
         Type::S8 => MatrixElement::S8,
-        Type::E4m3 | Type::E5m2 | Type::E2m3 | Type::E3m2 | Type::E2m1 => {
-            MatrixElement::Byte(small_floats(ty))
+        Type::U4 => MatrixElement::U4,
+        Type::S4 => MatrixElement::S4,
+        Type::E4m3 | Type::E5m2 | Type::E2m3 | Type::E3m2 => {
+            MatrixElement::Small(SmallFloat::new(Format::of(ty)?, 0))
         }
+        // In the middle of its byte.
+        Type::E2m1 if !op.product.packed => MatrixElement::Small(SmallFloat::new(Format::of(ty)?, 2)),
         _ => return None,
     })
 }
@@ -80,146 +72,99 @@ impl Chunk<'_> {
             return Ok(false);
         };
         let (Some(slots), Some(tiles)) = (tile_slots(&op.d), &op.d.tiles) else { return Ok(false) };
-        let mut source = |factor| self.source(factor, active);
-        let (Some(a_source), Some(b_source), Some(c_source)) = (source(&op.a), source(&op.b), source(&op.c))
+        // A factor is in registers, or behind a descriptor.
+        let mut source = |factor, element| self.tile_source(factor, element, active);
+        let (Some(a_source), Some(b_source), Some(Some(c_source))) =
+            (source(&op.a, a), source(&op.b, b), source(&op.c, c))
         else {
             return Ok(false);
         };
-        // Each warp reads all that it needs before it writes its own lanes: they may be the same registers.
-        let targets: Arrays<*mut u32> =
-            slots.into_iter().map(|slot| self.registers.update(active.window, slot).cast()).collect();
+        let size = [op.a.rows, op.b.columns, op.a.columns];
+        let product = TileProduct {
+            size,
+            a: a_source,
+            b: b_source,
+            c: c_source,
+            d: tiles,
+            d_element: d,
+            // Each warp reads all that it needs before it writes its own lanes: they may be the same registers.
+            targets: slots
+                .into_iter()
+                .map(|slot| self.registers.update(active.window, slot).cast())
+                .collect(),
+            integers: (op.product.d == Type::S32).then_some(op.product.saturate),
+        };
         let mut matrices = self.matrices.take().unwrap_or_default();
         matrices.shared_b = None;
-        let mut words: Arrays<*mut u32> = Arrays::new();
-        let integers = op.product.d == Type::S32;
-        let mut result = Ok(true);
-        for (index, _) in active.mask.warps() {
+        matrices.room.resize(size);
+        let result = active.mask.warps().try_for_each(|(index, _)| {
             let warp = Warp { window: active.window, index, shared, span };
-            let Matrices { a: a_values, b: b_values, .. } = &mut *matrices;
-            a_values.resize(op.a.rows * op.a.columns, 0.0);
-            b_values.resize(op.b.rows * op.b.columns, 0.0);
-            let found = self
-                .take_factor(op, &a_source, a, &warp, &mut matrices, Matrix::A)
-                .and_then(|()| self.take_factor(op, &b_source, b, &warp, &mut matrices, Matrix::B));
-            if let Err(fault) = found {
-                result = Err(fault);
-                break;
-            }
-            let Matrices { a: a_values, b: b_values, c: c_values, d: sums, .. } = &mut *matrices;
-            if op.signs.is_some_and(|[a, b]| self.number(a, &warp) != self.number(b, &warp)) {
-                a_values.iter_mut().for_each(|x| *x = -*x);
-            }
+            self.take_factor(&op.a, a, op, &warp, &mut matrices, Matrix::A)?;
+            self.take_factor(&op.b, b, op, &warp, &mut matrices, Matrix::B)?;
+            let negated = op.signs.is_some_and(|[a, b]| self.number(a, &warp) != self.number(b, &warp));
             let accumulates = self.accumulates(op, &warp);
-            // Integers are multiplied and summed up as binary32, which holds them; C, which may be larger, comes after.
-            let first = if integers { &mut *c_values } else { &mut *sums };
-            first.clear();
-            first.resize(op.c.rows * op.c.columns, 0.0);
-            if let (true, Source::Registers(fragment, arrays)) = (accumulates, &c_source) {
-                self.gather(op, fragment, arrays, c, index, first);
-            }
-            let (m, n, k) = (op.a.rows, op.b.columns, op.a.columns);
-            if integers {
-                sums.clear();
-                sums.resize(m * n, 0.0);
-            }
-            // SAFETY: the path is one that the machine has.
-            unsafe { (op.helpers.multiply)(m, n, k, a_values, b_values, sums) }
-            if integers {
-                add_integers(sums, c_values, op.product.saturate);
-            } else {
-                for sum in sums.iter_mut() {
-                    *sum = if sum.is_nan() { f32::from_bits(0x7fff_ffff) } else { *sum };
-                }
-            }
-            let offset = index * WARP_LANES;
-            words.clear();
-            words.extend(targets.iter().map(|array| array.wrapping_add(offset)));
-            // SAFETY: the arrays have the warp's words.
-            unsafe { (op.helpers.spread)(sums, tiles, d, &words) }
-        }
+            let of_warp = WarpProduct { first: index * WARP_LANES, accumulates, negated };
+            // SAFETY: the path is one that the machine has; the arrays have the warp's words.
+            unsafe { (op.helpers.multiply_tiles)(&product, of_warp, &mut matrices.room) }
+            Ok(())
+        });
         self.matrices = Some(matrices);
-        result
+        result.map(|()| true)
     }
 
-    /// Where the elements of a factor are, if these are tiles or behind a descriptor.
-    fn source<'a>(&mut self, factor: &'a MatrixFactor, active: &Active) -> Option<Source<'a>> {
-        Some(match &factor.source {
-            MatrixSource::Shared { .. } => Source::Shared(factor),
-            MatrixSource::Registers(fragment) => {
-                let slots = tile_slots(fragment)?;
-                let arrays = slots.into_iter().map(|slot| self.registers.read(active.window, slot).cast());
-                Source::Registers(fragment, arrays.collect())
-            }
-        })
+    /// Where a factor's elements are, if these are tiles: in registers, or (`Some(None)`) behind a descriptor.
+    fn tile_source<'a>(
+        &mut self,
+        factor: &'a MatrixFactor,
+        element: MatrixElement,
+        active: &Active,
+    ) -> Option<Option<TileSource<'a>>> {
+        let MatrixSource::Registers(fragment) = &factor.source else { return Some(None) };
+        let (tiles, slots) = (fragment.tiles.as_ref()?, tile_slots(fragment)?);
+        let arrays = slots.into_iter().map(|slot| self.registers.read(active.window, slot).cast());
+        Some(Some(TileSource { tiles, element, registers: arrays.collect() }))
     }
 
-    /// Brings A or B of a warp into the order of its matrix.
+    /// Brings A or B of a warp from shared memory into the order of its matrix, if it is there.
     fn take_factor(
         &mut self,
-        op: &Multiply,
-        source: &Source,
+        factor: &MatrixFactor,
         element: MatrixElement,
+        op: &Multiply,
         warp: &Warp,
         matrices: &mut Matrices,
         matrix: Matrix,
     ) -> Step {
-        let Matrices { a, b, units, numbers, shared_b, .. } = matrices;
-        let to = if matrix == Matrix::A { a } else { b };
-        match source {
-            Source::Registers(fragment, arrays) => self.gather(op, fragment, arrays, element, warp.index, to),
-            Source::Shared(factor) => {
-                // B is the same for all warps with this descriptor.
-                let key = self.shared_factor(factor, warp);
-                if matrix == Matrix::B && *shared_b == key {
-                    return Ok(());
-                }
-                let found = self.units(factor, warp.index, warp.window);
-                units.clear();
-                self.each_checked_unit(&found, warp, |_, bytes| units.extend_from_slice(&bytes))?;
-                let in_unit = UNIT_BYTES / 4 * element.in_word();
-                numbers.resize(found.len() * in_unit, 0.0);
-                // SAFETY: so many words are there, and room for their elements, of which there are many times 16.
-                unsafe {
-                    let words = units.len() / 4;
-                    (op.helpers.widen_words)(units.as_ptr().cast(), words, element, numbers.as_mut_ptr());
-                }
-                for (unit, numbers) in found.iter().zip(numbers.chunks_exact(in_unit)) {
-                    let (start, step) = unit.places(factor, matrix);
-                    match step {
-                        1 => to[start..start + in_unit].copy_from_slice(numbers),
-                        _ => to[start..].iter_mut().step_by(step).zip(numbers).for_each(|(to, &x)| *to = x),
-                    }
-                }
-                if matrix == Matrix::B {
-                    *shared_b = key;
-                }
+        // B is the same for all warps with this descriptor.
+        let key = self.shared_factor(factor, warp);
+        let Matrices { room, units, numbers, shared_b } = matrices;
+        if key.is_none() || matrix == Matrix::B && *shared_b == key {
+            return Ok(());
+        }
+        let to = if matrix == Matrix::A { &mut room.a } else { &mut room.b };
+        let found = self.units(factor, warp.index, warp.window);
+        units.clear();
+        units.reserve(found.len() * UNIT_BYTES);
+        self.each_checked_unit(&found, warp, |_, bytes| units.extend_from_slice(&bytes))?;
+        let in_unit = UNIT_BYTES / 4 * element.in_word();
+        numbers.resize(found.len() * in_unit, 0.0);
+        // SAFETY: so many words are there, and room for their elements, of which there are many times 16.
+        unsafe {
+            let words = units.len() / 4;
+            (op.helpers.widen_words)(units.as_ptr().cast(), words, element, numbers.as_mut_ptr());
+        }
+        for (unit, numbers) in found.iter().zip(numbers.chunks_exact(in_unit)) {
+            let (start, step) = unit.places(factor, matrix);
+            match step {
+                // Halves, nearly always: eight of them.
+                1 if in_unit == 8 => to[start..start + 8].copy_from_slice(&numbers[..8]),
+                1 => to[start..start + in_unit].copy_from_slice(numbers),
+                _ => to[start..].iter_mut().step_by(step).zip(numbers).for_each(|(to, &x)| *to = x),
             }
         }
+        if matrix == Matrix::B {
+            *shared_b = key;
+        }
         Ok(())
-    }
-
-    fn gather(
-        &self,
-        op: &Multiply,
-        fragment: &Fragment,
-        arrays: &[*const u32],
-        element: MatrixElement,
-        warp: usize,
-        to: &mut [f32],
-    ) {
-        let Some(tiles) = &fragment.tiles else { return };
-        let registers: Arrays<*const u32> =
-            arrays.iter().map(|array| array.wrapping_add(warp * WARP_LANES)).collect();
-        // SAFETY: the arrays have the warp's words.
-        unsafe { (op.helpers.gather)(&registers, tiles, element, to) }
-    }
-}
-
-/// Adds integers in the words of `addends` to those that `sums` holds as binary32, and leaves words.
-fn add_integers(sums: &mut [f32], addends: &[f32], saturate: bool) {
-    for (sum, addend) in sums.iter_mut().zip(addends) {
-        let (products, addend) = (*sum as i32, addend.to_bits() as i32);
-        let result = if saturate { addend.saturating_add(products) } else { addend.wrapping_add(products) };
-        *sum = f32::from_bits(result as u32);
     }
 }
