@@ -309,11 +309,14 @@ unsafe fn put_columns<P: Path, const N: usize>(
     }
 }
 
+/// The reverse of [`gather`]. Of `numbers` every NaN becomes the one that instructions make.
+///
 /// # Panics
 /// As [`gather`]; or if the lines are columns, or the elements bytes.
 #[inline(always)]
 pub(super) unsafe fn spread<P: Path>(
     from: &[f32],
+    numbers: bool,
     tiles: &Tiles,
     element: MatrixElement,
     registers: &[*mut u32],
@@ -331,8 +334,8 @@ pub(super) unsafe fn spread<P: Path>(
             for (pair, &start) in registers.as_chunks::<2>().0.iter().zip(&tiles.starts) {
                 for line in 0..LINES {
                     let at = first + line * LINE_LANES;
-                    let row =
-                        from.add(start + line * columns).cast::<[f32; 2 * LINE_LANES]>().read_unaligned();
+                    let row = from.add(start + line * columns).cast::<[f32; 2 * LINE_LANES]>();
+                    let row = canonical(row.read_unaligned(), numbers);
                     let (a, b) = ([row[0], row[2], row[4], row[6]], [row[1], row[3], row[5], row[7]]);
                     pair[0].add(at).cast::<[f32; LINE_LANES]>().write_unaligned(a);
                     pair[1].add(at).cast::<[f32; LINE_LANES]>().write_unaligned(b);
@@ -350,18 +353,31 @@ pub(super) unsafe fn spread<P: Path>(
                             let at = from.add(start + (2 * i + k) * columns);
                             *half = at.cast::<[f32; 8]>().read_unaligned();
                         }
-                        register.cast::<[u16; BLOCK]>().add(i).write_unaligned(P::f32_to_f16(both));
+                        let halves = P::f32_to_f16(canonical(both, numbers));
+                        register.cast::<[u16; BLOCK]>().add(i).write_unaligned(halves);
                     }
                 }
                 _ => {
                     for line in 0..LINES {
                         let row = from.add(start + line * columns).cast::<[f32; 4]>().read_unaligned();
-                        register.cast::<[f32; 4]>().add(line).write_unaligned(row);
+                        register.cast::<[f32; 4]>().add(line).write_unaligned(canonical(row, numbers));
                     }
                 }
             }
         }
     }
+}
+
+/// With the NaN of binary32 in place of others, if these are numbers.
+#[inline(always)]
+fn canonical<const N: usize>(row: [f32; N], numbers: bool) -> [f32; N] {
+    let mut out = row;
+    if numbers {
+        for (out, x) in out.iter_mut().zip(row) {
+            *out = if x.is_nan() { f32::from_bits(0x7fff_ffff) } else { x };
+        }
+    }
+    out
 }
 
 /// The elements of some words, in order.

@@ -185,23 +185,18 @@ unsafe fn multiply_tiles<P: Path>(product: &TileProduct, warp: WarpProduct, room
         take!(&product.c, if integers { &mut *addends } else { &mut *sums });
     }
     multiply(m, n, k, a, b, sums);
-    match product.integers {
-        Some(saturate) => {
-            for (sum, addend) in sums.iter_mut().zip(addends.iter()) {
-                let (products, addend) = (*sum as i32, addend.to_bits() as i32);
-                let wrapped = addend.wrapping_add(products);
-                let result = if saturate { addend.saturating_add(products) } else { wrapped };
-                *sum = f32::from_bits(result as u32);
-            }
-        }
-        None => {
-            for sum in sums.iter_mut() {
-                *sum = if sum.is_nan() { f32::from_bits(0x7fff_ffff) } else { *sum };
-            }
+    let mut numbers = true;
+    if let Some(saturate) = product.integers {
+        numbers = false;
+        for (sum, addend) in sums.iter_mut().zip(addends.iter()) {
+            let (products, addend) = (*sum as i32, addend.to_bits() as i32);
+            let wrapped = addend.wrapping_add(products);
+            let result = if saturate { addend.saturating_add(products) } else { wrapped };
+            *sum = f32::from_bits(result as u32);
         }
     }
     // SAFETY: the caller's promise.
-    unsafe { fragment::spread::<P>(sums, product.d, product.d_element, &product.targets, first) }
+    unsafe { fragment::spread::<P>(sums, numbers, product.d, product.d_element, &product.targets, first) }
 }
 
 #[inline(always)]

@@ -346,8 +346,8 @@ mod tests {
 
     #[test]
     fn host_memory_is_read_in_place_once_it_is_opened() {
-        let value = [1u8, 2, 3, 4];
-        let address = value.as_ptr().expose_provenance() as u64;
+        let mut value = [1u8, 2, 3, 4];
+        let address = value.as_mut_ptr().expose_provenance() as u64;
         let mut bytes = [0; 4];
         let arena = Arena::default();
         assert!(arena.read(address, &mut bytes).is_err());

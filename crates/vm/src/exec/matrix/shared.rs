@@ -70,8 +70,10 @@ impl Chunk<'_> {
         mut f: impl FnMut(&Unit, [u8; UNIT_BYTES]),
     ) -> Step {
         let request = Request { space: Space::Shared, bytes: UNIT.into(), write: false, span: warp.span };
-        let addresses = || units.iter().map(|unit| unit.address);
-        let (least, greatest) = (addresses().min().unwrap_or(0), addresses().max().unwrap_or(0));
+        let (mut least, mut greatest) = (u64::MAX, 0);
+        for unit in units {
+            (least, greatest) = (least.min(unit.address), greatest.max(unit.address));
+        }
         let whole = self.region(warp.shared, &request, least, greatest);
         for unit in units {
             // They may lie in several variables.
