@@ -64,8 +64,7 @@ fn sort(verdict: &Verdict, first: usize, count: usize) -> Result<Sorted> {
         let place = message.line as usize;
         match message.severity {
             Severity::Info | Severity::Warning => continue,
-            // Old versions do not go with the option that spares us code, which is said when all else is well.
-            Severity::Fatal if message.text.starts_with("'Compile only(-c)'") => continue,
+            Severity::Fatal if message.is_about_options() => continue,
             Severity::Fatal if place < first => {
                 return Err(format!("the frame is not understood: {}", message.text).into());
             }

@@ -52,8 +52,18 @@ pub enum Record {
         #[arg(long, default_value = "../shared/corpus")]
         from: PathBuf,
     },
-    /// What ptxas 13.5 and 12.9 say about every form of the core instructions
-    Legality,
+    /// What ptxas 13.5 and 12.9 say about every form of the core instructions, and 13.5 about random lines and modules of all others
+    Legality {
+        /// Record one part only
+        #[arg(long, value_enum)]
+        only: Option<legality::Part>,
+        /// Write no record: ask ptxas 13.5 about other random lines and modules, and show how far the checker agrees
+        #[arg(long, conflicts_with = "only")]
+        seed: Option<u64>,
+        /// Where to put its answers to `--seed`
+        #[arg(long, default_value = "target/table.txt.zst", requires = "seed")]
+        to: PathBuf,
+    },
     /// What ptxas 13.5 says about random instructions of the whole table with several errors each
     Errors {
         /// Where the random instructions start: another seed, other instructions
@@ -134,7 +144,12 @@ pub fn run(what: &Record) -> Result<()> {
         Record::Errors { seed, count, to } => {
             legality::record_errors(&oracles, &root.join(to), *seed, *count)
         }
-        Record::Legality => legality::record(&oracles, &root.join("conformance/legality")),
+        Record::Legality { seed: Some(seed), to, .. } => {
+            legality::table::compare(&root, &oracles, *seed, &root.join(to))
+        }
+        Record::Legality { only, .. } => {
+            legality::record(&oracles, &root.join("conformance/legality"), *only)
+        }
     }
 }
 

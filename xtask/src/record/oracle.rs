@@ -3,6 +3,7 @@
 //! The binaries come from PyPI (pinned by version and SHA-256 in `oracles.txt`) and are unpacked into the
 //! git-ignored `.oracles/` of the repository. They need no GPU and no driver.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fmt, fs};
@@ -13,6 +14,9 @@ use super::Result;
 
 /// The requirement lines, with hashes, that pip installs; see [`Release::requirement`].
 const REQUIREMENTS: &str = include_str!("oracles.txt");
+
+/// So many files are given to one run.
+const SOURCES_PER_RUN: usize = 500;
 
 /// A release of ptxas that verdicts are recorded from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -77,7 +81,7 @@ impl Package {
 }
 
 /// How bad a message is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// A remark; the file is accepted.
@@ -110,6 +114,13 @@ pub struct Message {
     pub severity: Severity,
     /// The assembler's words.
     pub text: String,
+}
+
+impl Message {
+    /// Old versions do not go with the option that spares us code, which is said when all else is well.
+    pub fn is_about_options(&self) -> bool {
+        self.text.starts_with("'Compile only(-c)'")
+    }
 }
 
 /// Everything the assembler said about a file.
@@ -185,6 +196,77 @@ impl Oracle {
         Ok(Verdict { accepted: output.status.success(), messages })
     }
 
+    /// What the assembler says about each of `sources`, asked about one by one, many in a run; nothing of those that it
+    /// crashes on.
+    ///
+    /// None hides another's errors, but functions that several define are duplicates. The words call each source `input.ptx`.
+    pub fn assemble_each(&self, sources: &[String]) -> Result<Vec<Option<Verdict>>> {
+        let mut verdicts = vec![None; sources.len()];
+        let mut by_architecture: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for (index, source) in sources.iter().enumerate() {
+            by_architecture.entry(self.architecture(source.as_bytes())).or_default().push(index);
+        }
+        for (architecture, indices) in by_architecture {
+            for chunk in indices.chunks(SOURCES_PER_RUN) {
+                self.assemble_some(sources, &architecture, chunk, &mut verdicts)?;
+            }
+        }
+        Ok(verdicts)
+    }
+
+    fn assemble_some(
+        &self,
+        sources: &[String],
+        architecture: &str,
+        indices: &[usize],
+        verdicts: &mut [Option<Verdict>],
+    ) -> Result<()> {
+        let name = |index: usize| format!("{index}.ptx");
+        for &index in indices {
+            fs::write(self.scratch.path().join(name(index)), &sources[index])?;
+        }
+        let output = Command::new(&self.ptxas)
+            .args(["-c", "-arch", architecture, "-o", "/dev/null"])
+            .args(indices.iter().copied().map(name))
+            .current_dir(&self.scratch)
+            .env("LC_ALL", "C")
+            .output()?;
+        for &index in indices {
+            fs::remove_file(self.scratch.path().join(name(index)))?;
+        }
+        let said = [output.stderr, output.stdout].concat();
+        let said = String::from_utf8_lossy(&said);
+        let mut sorted: BTreeMap<usize, Vec<Message>> = BTreeMap::new();
+        let mut is_clear = output.status.code().is_some();
+        for line in said.lines() {
+            let Some(mut message) = parse_message(line) else { continue };
+            if let Some(index) = source_index(line) {
+                message.text = message.text.replace(&format!("'{}'", name(index)), "'input.ptx'");
+            }
+            match source_index(line) {
+                Some(index) => sorted.entry(index).or_default().push(message),
+                // It is said of a whole file, and does not say of which.
+                None if message.severity >= Severity::Error && !message.is_about_options() => {
+                    is_clear = indices.len() == 1 && is_clear;
+                    sorted.entry(indices[0]).or_default().push(message);
+                }
+                None => {}
+            }
+        }
+        if is_clear {
+            for &index in indices {
+                let messages = sorted.remove(&index).unwrap_or_default();
+                let accepted = messages.iter().all(|message| message.severity < Severity::Error);
+                verdicts[index] = Some(Verdict { accepted, messages });
+            }
+        } else if let [_, _, ..] = indices {
+            let (first, second) = indices.split_at(indices.len() / 2);
+            self.assemble_some(sources, architecture, first, verdicts)?;
+            self.assemble_some(sources, architecture, second, verdicts)?;
+        }
+        Ok(())
+    }
+
     /// The `-arch` with which the assembler accepts every target it knows, and generates no code.
     ///
     /// A plain `.target` may be assembled for any later architecture, so that one choice serves all. A target with a
@@ -240,6 +322,12 @@ impl Disassembler {
     pub fn build(self, folder: &Path) -> Result<String> {
         build(&self.open(folder)?)
     }
+}
+
+/// Which of the sources a message is about: the number in `ptxas 17.ptx, line 7; error   : words`.
+fn source_index(line: &str) -> Option<usize> {
+    let (name, _) = line.strip_prefix("ptxas ")?.split_once(".ptx, line ")?;
+    name.parse().ok()
 }
 
 /// The first name behind the first `.target` that begins a line, such as `sm_90a`.

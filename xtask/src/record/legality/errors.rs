@@ -131,7 +131,7 @@ fn break_operands(operands: &mut Vec<String>, rng: &mut Rng) {
 }
 
 /// Operands, apart from each other.
-fn split(operands: &str) -> Vec<String> {
+pub fn split(operands: &str) -> Vec<String> {
     let (mut all, mut depth) = (vec![String::new()], 0);
     for c in operands.chars() {
         match c {

@@ -8,6 +8,7 @@ mod gates;
 mod mnemonics;
 mod operands;
 mod registers;
+pub mod table;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -155,12 +156,32 @@ fn first(answer: &[String]) -> &str {
     answer.first().map_or("accepted", String::as_str)
 }
 
-/// Records mnemonics, operands and gates into `folder`.
-pub fn record(oracles: &Path, folder: &Path) -> Result<()> {
+/// What can be recorded by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Part {
+    /// All forms of the core instructions
+    Core,
+    /// Random lines of all rows of the table, and random modules
+    Table,
+}
+
+/// Records what ptxas says into `folder`.
+pub fn record(oracles: &Path, folder: &Path, only: Option<Part>) -> Result<()> {
+    fs::create_dir_all(folder)?;
+    if only != Some(Part::Table) {
+        record_core(oracles, folder)?;
+    }
+    if only != Some(Part::Core) {
+        table::record(oracles, folder)?;
+    }
+    Ok(())
+}
+
+/// Records mnemonics, operands and gates of the core.
+fn record_core(oracles: &Path, folder: &Path) -> Result<()> {
     let oracles =
         Release::ALL.iter().map(|&release| Oracle::open(oracles, release)).collect::<Result<Vec<_>>>()?;
     let tools = oracles.iter().map(Tool::of).collect::<Result<Vec<_>>>()?;
-    fs::create_dir_all(folder)?;
     let before = registers::before();
     let mut differences = String::from(
         "# Where ptxas 12.9 (at .version 8.8) and 13.5 (at .version 9.5) say different things\n\n\

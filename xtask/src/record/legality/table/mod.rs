@@ -1,0 +1,184 @@
+//! Every opcode: what ptxas says of random lines made from all rows of the table, and of random modules.
+//!
+//! All of it comes from one seed. Each line is asked about in a module of its own, so that no error hides another's.
+//! `conformance/README.md` describes the record.
+
+mod file;
+mod gates;
+mod modules;
+mod mutants;
+mod seeds;
+mod special;
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::process::Command;
+
+use fastrand::Rng;
+use isa::{Suffix, Target, Version};
+
+use self::file::Answered;
+use super::super::oracle::{Message, Oracle, Release, Severity};
+use super::super::{Result, Tool};
+
+/// So many questions are put to an assembler before the next ones are written.
+const QUESTIONS_AT_ONCE: usize = 2000;
+
+/// `.version` and `.target`.
+type Point = (Version, Target);
+
+/// The newest of both.
+const NEWEST: Point = (Version::MAX, Target::sm(121));
+
+/// The targets that ptxas 13.5 can be asked about: sm_101 with a suffix is sm_110 by now.
+fn targets() -> impl Iterator<Item = Target> {
+    Target::all().filter(|target| target.suffix == Suffix::None || target.number != 101)
+}
+
+/// What a question is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Kind {
+    /// A spelling of a row, with operands of the right kinds.
+    Seed,
+    /// A seed with one or two things wrong.
+    Mutant,
+    /// A seed, at versions and targets around those that it needs.
+    Gate,
+    /// A special register as an operand.
+    Special,
+    /// A whole module.
+    Module,
+}
+
+impl Kind {
+    const ALL: [Kind; 5] = [Kind::Seed, Kind::Mutant, Kind::Gate, Kind::Special, Kind::Module];
+}
+
+/// Something to ask about.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Question {
+    kind: Kind,
+    /// An instruction, or a whole module.
+    text: String,
+    /// Where an instruction is asked about; of a module nothing, as it says so itself.
+    at: Option<Point>,
+}
+
+impl Question {
+    fn line(kind: Kind, text: String, at: Point) -> Question {
+        Question { kind, text, at: Some(at) }
+    }
+
+    /// The module that asks.
+    fn source(&self) -> String {
+        match self.at {
+            Some(at) => format!("{}{}\n{AFTER}", before(at), self.text),
+            None => self.text.clone(),
+        }
+    }
+}
+
+/// What stands before an instruction.
+fn before((version, target): Point) -> String {
+    format!(
+        ".version {version}\n.target {target}\n{}{DECLARATIONS}",
+        super::errors::before().trim_end_matches("label:\n")
+    )
+}
+
+/// Registers of every type, and what jumps go to.
+const DECLARATIONS: &str = "\
+.reg .u8 %u8_<9>; .reg .s8 %s8_<9>; .reg .u16 %u16_<9>; .reg .s32 %s32_<9>; .reg .u64 %u64_<9>; .reg .f16x2 %f16x2_<9>;
+targets: .branchtargets label;
+label:
+";
+
+/// What stands behind it.
+const AFTER: &str = "exit;\n}\n";
+
+/// Random questions of every kind, none twice.
+fn questions(seed: u64) -> Vec<Question> {
+    let mut rng = Rng::with_seed(seed);
+    let mut all = seeds::all(&mut rng);
+    all.extend(mutants::all(&mut rng));
+    all.extend(gates::all(&mut rng));
+    all.extend(special::all(&mut rng));
+    all.extend(modules::all(&mut rng));
+    let mut seen = HashSet::new();
+    all.retain(|question| seen.insert(question.clone()));
+    all
+}
+
+/// Asks about all of them; those that ptxas crashes on are left out.
+fn ask(oracles: &Path, questions: &[Question]) -> Result<Vec<Answered>> {
+    let workers = std::thread::available_parallelism()?.get();
+    let part = questions.len().div_ceil(workers).max(1);
+    let parts: Vec<std::result::Result<Vec<Answered>, String>> = std::thread::scope(|scope| {
+        let handles: Vec<_> = questions
+            .chunks(part)
+            .map(|part| scope.spawn(move || ask_some(oracles, part).map_err(|error| error.to_string())))
+            .collect();
+        handles.into_iter().map(|handle| handle.join().expect("a worker panicked")).collect()
+    });
+    let mut answered = Vec::with_capacity(questions.len());
+    for part in parts {
+        answered.extend(part?);
+    }
+    println!("{} of {} questions were answered", answered.len(), questions.len());
+    Ok(answered)
+}
+
+fn ask_some(oracles: &Path, questions: &[Question]) -> Result<Vec<Answered>> {
+    let oracle = Oracle::open(oracles, Release::V13_5)?;
+    let mut answered = Vec::with_capacity(questions.len());
+    for (number, chunk) in questions.chunks(QUESTIONS_AT_ONCE).enumerate() {
+        if number % 10 == 9 {
+            println!("{} of {}", number * QUESTIONS_AT_ONCE, questions.len());
+        }
+        let sources: Vec<String> = chunk.iter().map(Question::source).collect();
+        for ((question, verdict), source) in chunk.iter().zip(oracle.assemble_each(&sources)?).zip(&sources) {
+            let Some(verdict) = verdict else { continue };
+            // What old versions and targets lack of the frame says nothing about the instruction.
+            let lines = question.at.map_or(0..=u32::MAX, |at| {
+                let line = before(at).lines().count() as u32 + 1;
+                line..=line + 1
+            });
+            let counts = |message: &Message| {
+                message.severity >= Severity::Error
+                    && !message.is_about_options()
+                    && lines.contains(&message.line)
+            };
+            let mut first = verdict.messages.into_iter().find(counts);
+            // ptxas takes all modules of a run for one program.
+            if question.at.is_none()
+                && first.as_ref().is_some_and(|m| m.text.contains("Duplicate definition"))
+            {
+                first = oracle.assemble(source.as_bytes())?.messages.into_iter().find(counts);
+            }
+            let answer = first.map(|message| match question.at {
+                Some(_) => message.text,
+                None => format!("{}: {}", message.line, message.text),
+            });
+            answered.push(Answered { question: question.clone(), answer });
+        }
+    }
+    Ok(answered)
+}
+
+/// Records what ptxas 13.5 says, into `folder`.
+pub fn record(oracles: &Path, folder: &Path) -> Result<()> {
+    let tool = Tool::of(&Oracle::open(oracles, Release::V13_5)?)?;
+    file::write(&folder.join("table.txt.zst"), &tool, &ask(oracles, &questions(1))?)
+}
+
+/// Asks ptxas 13.5 about other lines and modules, those of `seed`, and has the checker's test show how far it agrees.
+pub fn compare(root: &Path, oracles: &Path, seed: u64, to: &Path) -> Result<()> {
+    let tool = Tool::of(&Oracle::open(oracles, Release::V13_5)?)?;
+    file::write(to, &tool, &ask(oracles, &questions(seed))?)?;
+    let status = Command::new(env!("CARGO"))
+        .args(["test", "--quiet", "--package", "ptxvm-check", "--test", "table", "--", "--nocapture"])
+        .env("PTXVM_TABLE", to.canonicalize()?)
+        .current_dir(root)
+        .status()?;
+    if status.success() { Ok(()) } else { Err("the test of the checker failed".into()) }
+}
