@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use diag::{Code, Diagnostic, Span};
 use isa::{
-    Consequence, Effect, Form, Gate, Mod, Opcode, Picks, Presence, SelectError, Space, Target, Token, Type,
+    Consequence, Effect, Form, Gate, Mod, Opcode, OperandKind, Picks, Presence, SelectError, Space, Target,
+    Token, Type,
 };
 use smallvec::SmallVec;
 use syntax::tree::{Guard, Instruction as Tree, Operand as OperandTree};
@@ -82,6 +83,7 @@ impl<'a> BodyChecker<'_, 'a> {
         self.names_tensor = picks.has(isa::Mod::Tensor);
         let operands: SmallVec<[Lowered; 6]> = node.operands.iter().map(|tree| self.lower(tree)).collect();
         self.report_vector_sizes();
+        let negation = self.negation(&operands, form, &selection.picks);
         for error in &selection.errors {
             match error {
                 SelectError::UnknownInstruction | SelectError::Types => {
@@ -102,7 +104,6 @@ impl<'a> BodyChecker<'_, 'a> {
                 _ => {}
             }
         }
-        let negation = self.negation(&operands, form, &selection.picks);
         let (mut form, mut selection) = (form, selection);
         let Fitted { operands: checked, complaints } = match self.fit_all(&operands, form, &selection) {
             Ok(fitted) => fitted,
@@ -130,9 +131,19 @@ impl<'a> BodyChecker<'_, 'a> {
                 .error_at(Stage::Negation, Code::IllegalNegation, span, message)
                 .help("compute the negative value with `neg` first");
         }
+        let is_vector =
+            |lowered: &Lowered| matches!(lowered.value, Value::Vector(..) | Value::VectorRegister(..));
+        if form.operands.first().is_some_and(|spec| spec.kind == OperandKind::MovDestination)
+            && operands.iter().all(is_vector)
+        {
+            let message = "Illegal vector-vector operands for vector-scalar or scalar-vector mov instruction";
+            let help = "`mov.v2` and `mov.v4` move vectors element by element";
+            self.sink().error_at(Stage::FitLast, Code::VectorOperand, node.span, message).help(help);
+        }
         self.sink().enter(Stage::Range);
         if self.sink().errors() == errors_before {
-            crate::ranges::check(self.sink(), &context, &checked, &operands);
+            let target = self.module.target;
+            crate::ranges::check(self.sink(), &context, target, &checked, &operands);
         }
         if self.sink().errors() == errors_before {
             if let Some(message) = &selection.refused {
@@ -327,7 +338,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 let form = form.or_else(|| isa::forms(node.opcode.text).first());
                 types.retain(|ty| !form.is_some_and(|form| form.ignored.contains(ty)));
                 if alternates {
-                    types.retain(|ty| !matches!(ty, Type::Bf16 | Type::Bf16x2 | Type::Tf32));
+                    types.retain(|ty| !isa::is_alternate(*ty));
                 }
                 (form, Picks::new(&types, &mods), errors)
             }
@@ -372,7 +383,8 @@ impl<'a> BodyChecker<'_, 'a> {
                 closed.retain(|other| *other != gate);
                 if self.is_closed(&gate) && !closed_words.contains(&gate) {
                     closed_words.push(gate);
-                    let (stage, index) = match is_late_word(token) {
+                    let is_foreign = form.slots.iter().all(|slot| slot.choice(token).is_none());
+                    let (stage, index) = match is_late_word(token) || is_foreign && is_restriction(token) {
                         true => {
                             let (stage, place) = crate::order::refusal(modifiers[index]);
                             (stage, place.saturating_sub(1))
@@ -467,8 +479,8 @@ impl<'a> BodyChecker<'_, 'a> {
             return;
         }
         let special = selection.form.and_then(|form| {
-            let target = self.module.target;
-            crate::wording::special(error, form, &selection.name, &selection.picks, &modifiers, target)
+            let at = (self.module.version, self.module.target);
+            crate::wording::special(error, form, &selection.name, &selection.picks, &modifiers, at)
         });
         let messages = special.unwrap_or_else(|| vec![error.message(&selection.name, &modifiers)]);
         for message in messages {
@@ -552,8 +564,14 @@ fn takes(form: &Form, picks: &Picks, operands: usize) -> bool {
 /// Does a modifier or type have its gates even on instructions that do not take it?
 fn has_own_gates(token: Token) -> bool {
     match token {
-        Token::Type(ty) => matches!(ty, Type::Bf16 | Type::Bf16x2 | Type::Tf32),
+        Token::Type(ty) => isa::is_alternate(ty),
         Token::Mod(Mod::Abs | Mod::Satfinite | Mod::Mmio) => true,
+        Token::Mod(Mod::Alias | Mod::Aligned | Mod::Async | Mod::LaunchDependents | Mod::Wait) => true,
+        Token::Mod(Mod::MbarrierInit | Mod::SyncRestrictSharedCluster | Mod::SyncRestrictSharedCta) => true,
+        Token::Mod(Mod::Oob | Mod::Read | Mod::Relu | Mod::SpOrderedMetadata | Mod::IsCanceled) => true,
+        Token::Mod(Mod::GetFirstCtaid | Mod::GetFirstCtaidX | Mod::GetFirstCtaidY | Mod::GetFirstCtaidZ) => {
+            true
+        }
         Token::Mod(modifier) => is_late_word(token) || is_tensor_shape(modifier.name()),
     }
 }
@@ -562,6 +580,12 @@ fn has_own_gates(token: Token) -> bool {
 fn is_tensor_shape(name: &str) -> bool {
     matches!(name, "m16n16" | "m16n8")
         || name.contains('x') && name.contains('b') && name.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// What fences are restricted to.
+fn is_restriction(token: Token) -> bool {
+    let restrictions = [Mod::MbarrierInit, Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta];
+    matches!(token, Token::Mod(modifier) if restrictions.contains(&modifier))
 }
 
 /// Words of tcgen05 and of block scaling: what they need is said late, before they are refused.

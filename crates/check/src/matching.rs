@@ -48,9 +48,25 @@ pub(crate) struct Place<'s> {
     pub(crate) ty: Option<Type>,
     /// The operand as written.
     pub(crate) text: &'s str,
+    /// Size of addresses.
+    pub(crate) address_bits: u32,
 }
 
 impl Place<'_> {
+    /// Does the instruction itself say that this is an integer, and no modifier? ptxas is strict about these. It types the factors of
+    /// `dp4a` by modifiers, and lets bits of any kind be shuffled.
+    fn is_plain_integer(&self) -> bool {
+        let isa::OperandType::Fixed(ty) = self.spec.ty else { return false };
+        let is_scalar = matches!(self.spec.kind, OperandKind::Register | OperandKind::Source)
+            && self.spec.elements == Elements::One;
+        let is_open = match self.context.form.opcode {
+            Opcode::Dp2a | Opcode::Dp4a => matches!(self.spec.name, "a" | "b"),
+            Opcode::Shfl => matches!(self.spec.name, "b" | "c"),
+            _ => false,
+        };
+        is_scalar && !is_open && !ty.is_float() && (16..=64).contains(&ty.bits())
+    }
+
     /// The state space of an address: instructions with several addresses name one for each.
     pub(crate) fn address_space(&self) -> Space {
         let Context { form, picks, .. } = self.context;
@@ -86,7 +102,8 @@ impl<'a> BodyChecker<'_, 'a> {
         let exact = context.form.opcode == Opcode::Cvt && context.picks.types().contains(&Type::Bf16);
         let spec = &OperandSpec { wider: spec.wider && !exact, ..*spec };
         let text = self.module.source.slice(lowered.span);
-        let place = Place { index, spec, context, ty, text };
+        let address_bits = self.module.address_size;
+        let place = Place { index, spec, context, ty, text, address_bits };
         if matches!(lowered.value, Value::Reported) {
             return Verdict::Fits(Operand::Sink);
         }
@@ -219,6 +236,9 @@ fn special_not_allowed(span: Span, place: &Place, complaints: &mut Complaints) -
 
 pub(crate) fn fit_scalar(lowered: &Lowered, place: &Place, complaints: &mut Complaints) -> Verdict {
     let Some(ty) = place.ty else { return Verdict::Mismatch };
+    if place.is_plain_integer() && !is_plain_integer(lowered, ty, place) {
+        return Verdict::Mismatch;
+    }
     // `ld.b32 {%r1}`: braces around a single element mean nothing.
     let lowered = match &lowered.value {
         Value::Vector(elements, _) if elements.len() == 1 && takes_vectors(place) => &elements[0],
@@ -228,6 +248,27 @@ pub(crate) fn fit_scalar(lowered: &Lowered, place: &Place, complaints: &mut Comp
         fit_destination(lowered, ty, place, complaints)
     } else {
         fit_source(lowered, ty, place, complaints)
+    }
+}
+
+/// Could this stand where only registers of integers and integer constants can?
+fn is_plain_integer(lowered: &Lowered, ty: Type, place: &Place) -> bool {
+    match &lowered.value {
+        Value::Register(_, register) | Value::RegisterPlus(_, register, _) => {
+            let is_integer = !register.is_float() && *register != Type::Pred;
+            is_integer && register_allowed(ty, *register, place.spec.wider)
+        }
+        Value::Const(value) => matches!(value, Const::Int { .. }),
+        Value::Pair(first, _) => is_plain_integer(first, ty, place),
+        Value::Symbol(_)
+        | Value::Indexed(_)
+        | Value::Function(..)
+        | Value::Address(..)
+        | Value::Vector(..)
+        | Value::VectorRegister(..)
+        | Value::SpecialVector(_)
+        | Value::UnknownSum => false,
+        _ => true,
     }
 }
 
@@ -248,6 +289,9 @@ pub(crate) fn fit_destination(
             if place.spec.second == Second::Required {
                 let message = format!("Predicate output expected for instruction '{name}'");
                 complain(complaints, Code::PredicateOutput, span, message, Some("write `d|p`"));
+            }
+            if place.text.contains('.') {
+                crate::video::unselected(span, place, complaints);
             }
             Verdict::Fits(Operand::Reg(*id))
         }
@@ -277,7 +321,7 @@ pub(crate) fn fit_destination(
         Value::Symbol(symbol) if symbol_fits(symbol, ty) => must_be_register(span, place, complaints),
         Value::Indexed(symbol) if fits(symbol.ty) => must_be_register(span, place, complaints),
         Value::Function(..) if ty != Type::Pred => result_required(span, place, complaints),
-        Value::Address(base, _) if address_fits(*base, ty, &fits) => {
+        Value::Address(base, _) if address_fits(*base, ty, place, &fits) => {
             must_be_register(span, place, complaints)
         }
         Value::Vector(elements, None)
@@ -371,7 +415,8 @@ fn fit_pair(
         return Verdict::Fits(Operand::Reg(*id));
     }
     if place.spec.second == Second::None && !matches!(second.value, Value::Sink) {
-        let message = format!("Predicate output not allowed for instruction '{name}'");
+        let any = if place.context.form.opcode == Opcode::Match { ".any" } else { "" };
+        let message = format!("Predicate output not allowed for instruction '{name}{any}'");
         let help = format!("the form is `{}`", place.context.form.syntax);
         complain(complaints, Code::PredicateOutput, whole.span, message, Some(&help));
     }
@@ -404,9 +449,19 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
     let fits = |register: Type| register_allowed(ty, register, place.spec.wider);
     let mov = place.context.form.action == isa::Action::Effect(Effect::Mov);
     match &lowered.value {
-        Value::Register(id, register) if fits(*register) => Verdict::Fits(Operand::Reg(*id)),
+        Value::Register(id, register) if fits(*register) => {
+            // An element of a vector has a selector of its own.
+            if place.text.contains('.') {
+                crate::video::unselected(span, place, complaints);
+            }
+            Verdict::Fits(Operand::Reg(*id))
+        }
         Value::RegisterPlus(id, register, offset) if sum_fits(*register, ty) => {
             Verdict::Fits(Operand::RegPlus(*id, *offset))
+        }
+        // For its grammar the first operand is a destination.
+        Value::Pair(first, second) if place.index == 0 => {
+            fit_pair(first, second, lowered, ty, place, complaints)
         }
         // The unknown symbol was reported.
         Value::UnknownSum if ty != Type::Pred => Verdict::Fits(Operand::Sink),
@@ -418,7 +473,7 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
         Value::Const(_) if ty == Type::Pred && place.compares_bf16() => Verdict::Mismatch,
         Value::Const(_) if needs_register(place) => Verdict::Mismatch,
         Value::Const(value) if place.spec.kind != OperandKind::Register => {
-            crate::video::constant(span, place, complaints);
+            crate::video::unselected(span, place, complaints);
             fit_const(*value, ty)
         }
         Value::Special(register) => {
@@ -433,7 +488,10 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
             }
             special_not_allowed(span, place, complaints)
         }
-        Value::SpecialVector(_) if mov => vector_not_allowed(span, place, complaints),
+        Value::SpecialVector(_) if mov && special_vector_fits(ty) => {
+            vector_not_allowed(span, place, complaints)
+        }
+        Value::SpecialVector(_) if mov => Verdict::Mismatch,
         Value::SpecialVector(_) if special_vector_fits(ty) => special_vector(span, place, complaints),
         Value::Symbol(SymbolValue { symbol: Symbol::Variable(_), space: Space::Param, .. })
             if mov && takes_address(ty) =>
@@ -455,13 +513,13 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
             complain(complaints, Code::InstructionTypes, span, message, Some("write `mov.u64`"));
             Verdict::Fits(Operand::Sink)
         }
-        Value::Function(..) if place.context.form.opcode == Opcode::Nanosleep => Verdict::Mismatch,
         Value::Function(id, offset) if ty != Type::Pred => {
+            crate::video::unselected(span, place, complaints);
             Verdict::Fits(Operand::Symbol(Symbol::Function(*id), *offset))
         }
         Value::Indexed(symbol) if !mov && fits(symbol.ty) => must_be_register(span, place, complaints),
         Value::Symbol(symbol) if !mov && symbol_fits(symbol, ty) => must_be_register(span, place, complaints),
-        Value::Address(base, _) if address_fits(*base, ty, &fits) => {
+        Value::Address(base, _) if address_fits(*base, ty, place, &fits) => {
             must_be_register(span, place, complaints)
         }
         Value::Vector(elements, element)
@@ -553,12 +611,12 @@ fn special_vector(span: Span, place: &Place, complaints: &mut Complaints) -> Ver
 }
 
 /// Would what an address starts from fit without the brackets?
-fn address_fits(base: Base, ty: Type, fits: &impl Fn(Type) -> bool) -> bool {
+fn address_fits(base: Base, ty: Type, place: &Place, fits: &impl Fn(Type) -> bool) -> bool {
     match base {
         Base::Symbol(_) if ty.is_float() => false,
         Base::Absolute(_) => ty.bits() == 64 && !ty.is_float(),
         Base::Register(_, register) => fits(register),
-        Base::Symbol(symbol) => fits(symbol.ty),
+        Base::Symbol(_) => ty.bits() == place.address_bits,
         _ => false,
     }
 }

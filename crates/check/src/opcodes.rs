@@ -21,11 +21,16 @@ pub fn display_name(opcode: &str, modifiers: &[&str]) -> String {
         ("bar" | "barrier", Some(&("arrive" | "red")))
             | ("bar", Some(&("warp" | "cta")))
             | ("barrier", Some(&"cta"))
-            | ("match", Some(&("any" | "all")))
-            | ("setmaxnreg", Some(_))
+            | ("fence" | "membar", Some(&"proxy"))
     );
     if also {
         longest = longest.max(1);
+    }
+    if matches!((opcode, modifiers.first()), ("fence", Some(&"proxy"))) {
+        longest = 1;
+    }
+    if let ("bar" | "barrier", ["cta", "arrive" | "red", ..]) = (opcode, modifiers) {
+        longest = longest.max(2);
     }
     let mut name = opcode.to_owned();
     for modifier in &modifiers[..longest] {

@@ -345,14 +345,18 @@ impl<'a> BodyChecker<'_, 'a> {
             Some(_) => self.unknown_field(node),
             None => match crate::special::find(node.base.text, Some(node.component.text)) {
                 Some(crate::special::Found::Scalar(register)) => self.special(register, node.span),
-                _ if crate::special::find(node.base.text, None).is_some() => {
-                    self.unknown_selector("vector", node)
-                }
-                _ => {
-                    self.unknown_field(node);
-                    self.unknown(node.base);
-                    Value::Reported
-                }
+                _ => match crate::special::find(node.base.text, None) {
+                    Some(crate::special::Found::Vector(_)) => self.unknown_selector("vector", node),
+                    Some(crate::special::Found::Scalar(_)) => {
+                        self.unknown_field(node);
+                        Value::Reported
+                    }
+                    None => {
+                        self.unknown_field(node);
+                        self.unknown(node.base);
+                        Value::Reported
+                    }
+                },
             },
         }
     }
@@ -421,13 +425,27 @@ impl<'a> BodyChecker<'_, 'a> {
     fn lower_vector(&mut self, node: &OperandList<'a>) -> Value {
         let mut elements: SmallVec<[Box<Lowered>; 4]> = SmallVec::new();
         for tree in &node.operands {
-            let lowered = self.lower(tree);
-            if matches!(lowered.value, Value::Unknown | Value::Label(..))
-                || self.accesses_texels && matches!(lowered.value, Value::Symbol(_))
-            {
-                let word = self.module.source.slice(lowered.span).to_owned();
-                let message = format!("Illegal expression '{word}'");
-                self.sink().error(Code::IllegalExpression, lowered.span, message);
+            let mut lowered = self.lower(tree);
+            match lowered.value {
+                Value::Register(..)
+                | Value::NotRegister(_)
+                | Value::RegisterPlus(..)
+                | Value::Part(..)
+                | Value::Const(_)
+                | Value::Sink
+                | Value::Reported => {}
+                // It counts as a register, even where something is written to it.
+                Value::Special(special) if !self.accesses_texels => {
+                    let (id, ty) = self.in_register(special, lowered.span);
+                    lowered.value = Value::Register(id, ty);
+                }
+                Value::Special(_) => {}
+                _ => {
+                    let word = self.module.source.slice(lowered.span).to_owned();
+                    let message = format!("Illegal expression '{word}'");
+                    self.sink().error(Code::IllegalExpression, lowered.span, message);
+                    lowered.value = Value::Unknown;
+                }
             }
             elements.push(Box::new(lowered));
         }
@@ -454,7 +472,7 @@ impl<'a> BodyChecker<'_, 'a> {
         if !legal && matches!(self.longest_vector, 1 | 2 | 4 | 8) {
             self.illegal_vectors.push((count, node.span));
         }
-        if elements.iter().all(|e| matches!(e.value, Value::Sink | Value::Unknown | Value::Label(..))) {
+        if elements.iter().all(|e| matches!(e.value, Value::Sink | Value::Unknown)) {
             let message = "Unable to infer type of vector elements (assuming .b8)";
             let help = "at least one element must be a register";
             self.sink().error(Code::UntypedVector, node.span, message).help(help);

@@ -47,14 +47,14 @@ pub(crate) enum Stage {
     VectorSize,
     /// There is no such instruction. The last thing said of it.
     Name,
+    /// Signs at operands that cannot have any.
+    Signs,
     /// It has no such types. The last thing said of it.
     Types,
     /// An operand that looks like a cache policy.
     CachePolicy,
     /// It takes another number of operands. The last thing said of it.
     Count,
-    /// Signs at operands that cannot have any.
-    Signs,
     /// It takes operands of other types. The last thing said of it.
     Mismatch,
     /// What the instruction as a whole needs of version and target.
@@ -144,7 +144,7 @@ impl Stage {
                 _ => return refusal(modifiers.get(index).copied().unwrap_or_default()),
             },
             SelectError::Alternate { .. } if types.last() == Some(&Type::U32) => Stage::Other,
-            SelectError::Alternate { .. } => return refusal("ftz"),
+            SelectError::Alternate { .. } => return (Stage::Modifier, FIRST.len()),
             SelectError::Missing { slot: "CmpOp", .. } | SelectError::Comparison { .. } => Stage::Comparison,
             SelectError::Missing { slot: "BoolOp", .. } => Stage::Combination,
             SelectError::Missing { slot: "rnd" | "frnd" | "irnd", .. } if !has_approximation(opcode) => {

@@ -1,7 +1,7 @@
 //! Constant operands whose values ptxas limits.
 
 use diag::Code;
-use isa::{Action, Effect, Opcode};
+use isa::{Action, Effect, Mod, Opcode, Suffix, Target};
 
 use crate::context::Sink;
 use crate::instruction::Context;
@@ -10,8 +10,23 @@ use crate::module::Operand;
 use crate::operand::{Lowered, Value};
 
 /// Checks the constants among the operands of an instruction that is otherwise right.
-pub(crate) fn check(sink: &mut Sink, context: &Context, operands: &[Operand], lowered: &[Lowered]) {
+pub(crate) fn check(
+    sink: &mut Sink,
+    context: &Context,
+    target: Target,
+    operands: &[Operand],
+    lowered: &[Lowered],
+) {
     for (i, (spec, lowered)) in context.form.operands_with(context.picks).zip(lowered).enumerate() {
+        let is_enumeration = |modifier: &Mod| TENSOR_MAP_ENUMERATIONS.contains(modifier);
+        if context.form.action == Action::Effect(Effect::TensorMapReplace)
+            && i == 1
+            && context.picks.mods().iter().any(is_enumeration)
+            && !matches!(lowered.value, Value::Const(_))
+        {
+            let message = "Integer constant expression expected";
+            sink.error(Code::IntegerConstantExpected, lowered.span, message);
+        }
         if let (Opcode::Createpolicy, "fraction", Value::Const(fraction)) =
             (context.form.opcode, spec.name, &lowered.value)
         {
@@ -26,7 +41,7 @@ pub(crate) fn check(sink: &mut Sink, context: &Context, operands: &[Operand], lo
         };
         if context.form.opcode == Opcode::Cp && spec.name == "cp-size" {
             copy_size(sink, context, i, value as i64, lowered.span);
-        } else if context.picks.has(isa::Mod::Bulk) && spec.name == "size" && value as i64 % 16 != 0 {
+        } else if context.picks.has(Mod::Bulk) && spec.name == "size" && value as i64 % 16 != 0 {
             let message = format!(
                 "Argument {i} of instruction '{}': unexpected value '{}', expected to be multiple of 16",
                 context.name, value as i64
@@ -46,8 +61,18 @@ pub(crate) fn check(sink: &mut Sink, context: &Context, operands: &[Operand], lo
             }
         } else if context.form.opcode == Opcode::Tcgen05 && spec.name == "columns" {
             tensor_columns(sink, context, value as i64, lowered.span);
+        } else if context.form.action == Action::Effect(Effect::TensorMapReplace) && i == 1 {
+            tensor_map_field(sink, context, target, value as i64, lowered.span);
         } else if context.form.action == Action::Effect(Effect::Wgmma) {
             group_constant(sink, context, i, spec, value as i64, lowered.span);
+        } else if context.form.opcode == Opcode::Mbarrier && spec.name.contains("parity") {
+            if !matches!(value, 0 | 1) {
+                let message = format!(
+                    "Argument {i} of instruction '{}': unexpected value '{}', expected to be 0 or 1",
+                    context.name, value as i64
+                );
+                sink.error(Code::OutOfRange, lowered.span, message);
+            }
         } else if context.form.opcode == Opcode::Mma && spec.name == "selector" {
             sparsity_selector(sink, context, i, range, value as i64, lowered.span);
         } else if let Some((least, greatest)) = range
@@ -60,7 +85,7 @@ pub(crate) fn check(sink: &mut Sink, context: &Context, operands: &[Operand], lo
             sink.error(Code::OutOfRange, lowered.span, message);
         }
     }
-    if context.picks.has(isa::Mod::KindF8f6f4)
+    if context.picks.has(Mod::KindF8f6f4)
         && let Some(place) =
             context.form.operands_with(context.picks).position(|spec| spec.name == "scale-input-d")
         && let Some(lowered) = lowered.get(place)
@@ -71,12 +96,12 @@ pub(crate) fn check(sink: &mut Sink, context: &Context, operands: &[Operand], lo
         );
         sink.error(Code::IllegalModifier, lowered.span, message);
     }
-    if context.picks.has(isa::Mod::BlockScale) {
+    if context.picks.has(Mod::BlockScale) {
         scale_selectors(sink, context, operands, lowered);
     }
     // Another block of the cluster gives no state back.
     if context.form.action == Action::Effect(Effect::Mbarrier)
-        && context.picks.has(isa::Mod::SharedCluster)
+        && context.picks.has(Mod::SharedCluster)
         && let (Some(Operand::Reg(_)), Some(lowered)) = (operands.first(), lowered.first())
     {
         let message = format!(
@@ -130,10 +155,50 @@ fn tensor_columns(sink: &mut Sink, context: &Context, value: i64, span: diag::Sp
     }
 }
 
+/// `tensormap.replace`: the number of a dimension, or a value of an enumeration. Newer targets have more formats.
+fn tensor_map_field(sink: &mut Sink, context: &Context, target: Target, value: i64, span: diag::Span) {
+    let Some(field) = context.picks.mods().iter().find(|m| TENSOR_MAP_FIELDS.contains(m)) else { return };
+    let has_more_swizzles = matches!(target.number, 103 | 107) && target.suffix == Suffix::Architecture;
+    let greatest = match field {
+        Mod::Elemtype if target.number < 100 => 12,
+        Mod::Elemtype => 15,
+        Mod::SwizzleMode if has_more_swizzles => 4,
+        Mod::SwizzleMode | Mod::SwizzleAtomicity => 3,
+        Mod::InterleaveLayout => 2,
+        Mod::FillMode => 1,
+        _ => 4,
+    };
+    if !(0..=greatest).contains(&value) {
+        let message = format!(
+            "Argument 1 of instruction '{}': value '{value}' expected to be in range [0..{greatest}] when .{} modifier is used.",
+            context.name,
+            field.name()
+        );
+        sink.error(Code::OutOfRange, span, message);
+    }
+}
+
+/// The fields of tensor maps whose value must be a constant.
+const TENSOR_MAP_ENUMERATIONS: [Mod; 5] =
+    [Mod::Elemtype, Mod::FillMode, Mod::InterleaveLayout, Mod::SwizzleAtomicity, Mod::SwizzleMode];
+
+/// The fields of tensor maps of which ptxas knows what values they have, or that have a dimension's number.
+const TENSOR_MAP_FIELDS: [Mod; 9] = [
+    Mod::BoxDim,
+    Mod::ElementStride,
+    Mod::Elemtype,
+    Mod::FillMode,
+    Mod::GlobalDim,
+    Mod::GlobalStride,
+    Mod::InterleaveLayout,
+    Mod::SwizzleAtomicity,
+    Mod::SwizzleMode,
+];
+
 /// `cp.async`: so many bytes can be copied.
 fn copy_size(sink: &mut Sink, context: &Context, index: usize, value: i64, span: diag::Span) {
     let (sizes, text): (&[i64], _) =
-        if context.picks.has(isa::Mod::Cg) { (&[16], "16") } else { (&[4, 8, 16], "4 or 8 or 16") };
+        if context.picks.has(Mod::Cg) { (&[16], "16") } else { (&[4, 8, 16], "4 or 8 or 16") };
     if !sizes.contains(&value) {
         let name = context.name;
         let message = format!(
@@ -152,6 +217,9 @@ fn group_constant(
     value: i64,
     span: diag::Span,
 ) {
+    if spec.name.ends_with("desc") {
+        return;
+    }
     let (allowed, text): (&[i64], _) = match (spec.name, spec.range) {
         ("imm-scale-a" | "imm-scale-b", _) => (&[-1, 1], "-1 or 1"),
         ("sp-sel", Some((_, 0))) => (&[0], "0"),
@@ -261,7 +329,7 @@ fn barrier(sink: &mut Sink, context: &Context, operands: &[Operand], lowered: &[
     if threads % 32 != 0 {
         let message = "Number of threads participating in barrier must be in multiple of warp size";
         sink.error(Code::ThreadCount, span, message).help("write a multiple of 32");
-    } else if threads == 0 && context.picks.has(isa::Mod::Arrive) {
+    } else if threads == 0 && context.picks.has(Mod::Arrive) {
         let message = format!("Instruction '{}' requires a non-zero thread count argument", context.name);
         sink.error(Code::ThreadCount, span, message);
     }

@@ -39,7 +39,7 @@ pub(crate) fn fit_vector(
     let moves = place.context.form.action == Action::Effect(Effect::Mov) && !writes;
     let (elements, ty) = match &lowered.value {
         // The parts of a scalar.
-        Value::Register(..) | Value::Special(_) if moves => {
+        Value::Register(..) | Value::Special(_) | Value::Const(_) if moves => {
             let is_small = place.ty.is_some_and(|ty| ty.bits() / (count as u32) < 8);
             return match place.ty {
                 Some(ty) if !is_small => fit_source(lowered, ty, place, complaints),
@@ -145,7 +145,7 @@ pub(crate) fn fit_pack(lowered: &Lowered, place: &Place, complaints: &mut Compla
     let writes = place.spec.access == Access::Write;
     let Some(whole) = place.ty else { return Verdict::Mismatch };
     if whole.kind() != isa::Kind::Bits {
-        return Verdict::Mismatch;
+        return fit_single(lowered, whole, place, complaints);
     }
     let (count, element) = match &lowered.value {
         Value::Vector(elements, ty) => (elements.len(), *ty),
@@ -175,8 +175,6 @@ pub(crate) fn fit_pack(lowered: &Lowered, place: &Place, complaints: &mut Compla
                     }
                     Value::Const(value) => Operand::Imm(value.bits(ty)),
                     Value::Unknown | Value::Sink => Operand::Sink,
-                    Value::Special(register) if !writes => Operand::Special(*register),
-                    Value::Symbol(symbol) if !writes => Operand::Symbol(symbol.symbol, symbol.offset),
                     _ => return Verdict::Mismatch,
                 };
                 operands.push(operand);
@@ -185,4 +183,21 @@ pub(crate) fn fit_pack(lowered: &Lowered, place: &Place, complaints: &mut Compla
         }
         _ => Verdict::Mismatch,
     }
+}
+
+/// `mov.u32 {d}, a`: braces do not go with types that are no bits, not even around one element.
+fn fit_single(lowered: &Lowered, ty: Type, place: &Place, complaints: &mut Complaints) -> Verdict {
+    match &lowered.value {
+        Value::Vector(elements, Some(found))
+            if elements.len() == 1 && register_allowed(ty, *found, false) => {}
+        _ => return Verdict::Mismatch,
+    }
+    let name = place.context.name;
+    if ty == Type::Pred {
+        let message = format!("Vector operand is not allowed for instruction '{name}'");
+        complain(complaints, Code::VectorOperand, lowered.span, message, None);
+    }
+    let message = format!("Argument vector size mismatch for instruction '{name}'");
+    complain(complaints, Code::VectorSize, lowered.span, message, Some("leave the braces out"));
+    Verdict::Fits(Operand::Sink)
 }

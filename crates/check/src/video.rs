@@ -117,8 +117,8 @@ pub(crate) fn source(
     Verdict::Fits(Operand::Reg(register))
 }
 
-/// A constant as a source: packed instructions have no selectors for it, and so ptxas does not take it.
-pub(crate) fn constant(span: Span, place: &Place, complaints: &mut Complaints) {
+/// What has no selectors of packed instructions: a constant, a function, an element of a vector. ptxas takes none of them there.
+pub(crate) fn unselected(span: Span, place: &Place, complaints: &mut Complaints) {
     if let Some(packed @ (Selectable::Halves | Selectable::Bytes)) = of_instruction(place) {
         known(None, Some(packed), span, place, complaints);
     }

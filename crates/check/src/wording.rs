@@ -1,6 +1,6 @@
 //! Messages about modifiers that ptxas words in its own way for some instructions.
 
-use isa::{Form, Mod, Opcode, Picks, SelectError, Target, Token, Type};
+use isa::{Form, Mod, Opcode, Picks, SelectError, Target, Token, Type, Version};
 
 /// The messages for an error of selection, where ptxas does not say what the table says of all instructions.
 pub(crate) fn special(
@@ -9,7 +9,7 @@ pub(crate) fn special(
     name: &str,
     picks: &Picks,
     modifiers: &[&str],
-    target: Target,
+    (version, target): (Version, Target),
 ) -> Option<Vec<String>> {
     let one = |message: String| Some(vec![message]);
     match *error {
@@ -21,6 +21,18 @@ pub(crate) fn special(
         SelectError::Types => match form.opcode {
             Opcode::Abs | Opcode::Neg if picks.types().last().is_some_and(|ty| applies_to_signed(*ty)) => {
                 one(format!("Instruction '{name}' applies only to signed numeric types"))
+            }
+            Opcode::Multimem => {
+                let mut words = modifiers.iter().filter_map(|word| Mod::from_name(word));
+                let operation = words.find(|word| operation_types(*word).is_some())?.name();
+                let &[ty] = picks.types() else { return None };
+                let slots = isa::forms("multimem").iter().flat_map(Form::type_slots);
+                let is_known =
+                    ty != Type::Bf16 && slots.into_iter().any(|slot| slot.choice(Token::Type(ty)).is_some());
+                if !is_known {
+                    return None;
+                }
+                one(format!("Incorrect type '{ty}' for operation '.{operation}' in instruction '{name}'"))
             }
             Opcode::Cvta if matches!(picks.types(), [Type::S32 | Type::S64]) => {
                 one(format!("Instruction '{name}' requires .u32 or .u64 type"))
@@ -99,8 +111,15 @@ pub(crate) fn special(
         SelectError::Illegal { index, .. } => {
             let written = Mod::from_name(modifiers.get(index)?)?;
             if is_tensor_memory(written) && !has_tensor_memory(written, target) {
-                let illegal = error.message(name, modifiers);
-                return one(format!("{illegal}, for arch '{target}'"));
+                let illegal = format!("{}, for arch '{target}'", error.message(name, modifiers));
+                if version < FIRST_WITH_TENSOR_MEMORY {
+                    let word = written.name();
+                    let feature = format!(
+                        "Feature '.{word}' requires PTX ISA .version {FIRST_WITH_TENSOR_MEMORY} or later"
+                    );
+                    return Some(vec![feature, illegal]);
+                }
+                return one(illegal);
             }
             if form.opcode == Opcode::Tcgen05 && written.name().starts_with("kind::mx") {
                 let scale = modifiers
@@ -108,6 +127,9 @@ pub(crate) fn special(
                     .find(|m| m.starts_with("scale_vec") || matches!(**m, "block16" | "block32"))?;
                 let kind = written.name();
                 return one(format!("Modifier '.{kind}' cannot be combined with modifier '.{scale}'"));
+            }
+            if matches!(written, Mod::B4x16P64 | Mod::B6x16P32) && modifiers.contains(&"b8x16") {
+                return one(format!("Illegal modifier '.{}.b8x16' for instruction '{name}'", written.name()));
             }
             if is_query(written) && !matches!(form.opcode, Opcode::Txq | Opcode::Suq) {
                 return one(format!("Illegal query modifier for instruction '{name}'"));
@@ -207,10 +229,6 @@ pub(crate) fn special(
                     let types: String = picks.types().iter().map(|ty| format!(".{}", ty.name())).collect();
                     one(format!("Illegal reduction operation for instruction '{name}{types}'"))
                 }
-                Opcode::Membar => Some(vec![
-                    format!("Unknown modifier '.{}'", written.name()),
-                    format!("Membar level required for instruction '{name}'"),
-                ]),
                 Opcode::Min | Opcode::Max if written == Mod::Relu => {
                     one(format!("Unexpected instruction types specified for '{name}'"))
                 }
@@ -229,6 +247,8 @@ pub(crate) fn special(
         _ => None,
     }
 }
+
+const FIRST_WITH_TENSOR_MEMORY: Version = Version::new(8, 6);
 
 /// Where the manual describes `vadd2`, `vadd4` and their kin.
 const PACKED_VIDEO: &str = "9.7.18.2.";

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod enumerate;
+mod field;
 mod form;
 mod gate;
 mod generated;
@@ -29,7 +30,7 @@ pub use opaque::Opaque;
 pub use part::{Parts, Selectable, Selector, Unit};
 pub use picks::Picks;
 pub use registers::{LiteralForm, literal_allowed, register_allowed};
-pub use select::{SelectError, Selected, overload, select, select_lenient};
+pub use select::{SelectError, Selected, is_alternate, overload, select, select_lenient};
 pub use special::SpecialRegister;
 pub use types::{BoolOp, CmpOp, Kind, Rounding, Space, Type};
 
@@ -50,9 +51,12 @@ pub fn forms(opcode: &str) -> &'static [Form] {
 pub fn token_gates(form: &Form, token: Token) -> impl Iterator<Item = Gate> {
     let find = |form: &Form| form.slots.iter().find_map(|slot| slot.choice(token)).map(|choice| choice.gates);
     let own = find(form);
-    let gates = own.or_else(|| FORMS.iter().find_map(find)).unwrap_or_default();
     // What an instruction needs for one of its modifiers says nothing about others.
-    let applies = move |gate: &Gate| own.is_some() || gate.subject.starts_with("Feature '.");
+    let is_of_word =
+        |gate: &Gate| gate.subject.starts_with("Feature '.") || gate.subject.starts_with("Modifier '.");
+    let foreign = || FORMS.iter().filter_map(find).find(|gates| gates.iter().any(is_of_word));
+    let gates = own.or_else(foreign).unwrap_or_default();
+    let applies = move |gate: &Gate| own.is_some() || is_of_word(gate);
     gates.iter().copied().filter(move |gate| gate.stage == Stage::Token && applies(gate))
 }
 

@@ -73,13 +73,22 @@ impl Mod {
                 | Mod::Add
                 | Mod::And
                 | Mod::Cas
+                | Mod::CpMask
+                | Mod::CtaGroup1
+                | Mod::CtaGroup2
+                | Mod::Im2col
+                | Mod::Im2colNoOffs
                 | Mod::Max
                 | Mod::Min
+                | Mod::MulticastCluster
+                | Mod::MulticastClusterAll
+                | Mod::NoComplete
                 | Mod::Or
                 | Mod::Popc
                 | Mod::Relu
                 | Mod::Satfinite
                 | Mod::Sync
+                | Mod::Tile
                 | Mod::Xor
         )
     }

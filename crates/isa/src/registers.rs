@@ -43,7 +43,7 @@ pub fn literal_allowed(instruction: Type, literal: LiteralForm) -> bool {
         Type::F32 | Type::F64 => literal != LiteralForm::Integer,
         Type::B32 => matches!(literal, LiteralForm::Integer | LiteralForm::F32Bits),
         Type::B64 => matches!(literal, LiteralForm::Integer | LiteralForm::Decimal | LiteralForm::F64Bits),
-        _ => !instruction.is_float() && literal == LiteralForm::Integer,
+        _ => !instruction.is_float() && instruction.lanes() == 1 && literal == LiteralForm::Integer,
     }
 }
 

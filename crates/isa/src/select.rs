@@ -1,8 +1,9 @@
 //! Finds the form that an instruction's modifiers mean, as ptxas does: the modifiers are a bag, and only the order of the
 //! types among themselves matters.
 
+use crate::field::Field;
 use crate::form::{Consequence, Fault};
-use crate::{Condition, Form, FormId, Mod, Opcode, Picks, Token, Type};
+use crate::{Condition, Form, FormId, Mod, Opcode, Picks, Slot, Token, Type};
 
 /// The form of an instruction and what was picked in its slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -87,7 +88,7 @@ struct Fit {
 /// The form that `opcode` with these modifiers (without their dots, in written order) and this number of operands means.
 /// Errors come in ptxas's order; wrong types and a wrong number of operands hide those that follow.
 pub fn select(opcode: &str, modifiers: &[&str], operands: usize) -> Result<Selected, Vec<SelectError>> {
-    let written: Vec<Written> = modifiers.iter().map(|name| Written::read(opcode, name)).collect();
+    let written: Vec<Written> = Written::read_all(opcode, modifiers);
     let mut errors: Vec<SelectError> = written
         .iter()
         .enumerate()
@@ -115,7 +116,7 @@ pub fn select(opcode: &str, modifiers: &[&str], operands: usize) -> Result<Selec
 
 /// The form that an instruction means which [`select`] refuses, among those that only lenient checking accepts.
 pub fn select_lenient(opcode: &str, modifiers: &[&str], operands: usize) -> Option<Selected> {
-    let written: Vec<Written> = modifiers.iter().map(|name| Written::read(opcode, name)).collect();
+    let written: Vec<Written> = Written::read_all(opcode, modifiers);
     if written.contains(&Written::Unknown) {
         return None;
     }
@@ -131,7 +132,7 @@ pub fn select_lenient(opcode: &str, modifiers: &[&str], operands: usize) -> Opti
 /// (`cp.async` with a size and with a predicate).
 pub fn overload(after: FormId, modifiers: &[&str], operands: usize) -> Option<Selected> {
     let opcode = after.form().opcode;
-    let written: Vec<Written> = modifiers.iter().map(|name| Written::read(opcode.name(), name)).collect();
+    let written: Vec<Written> = Written::read_all(opcode.name(), modifiers);
     let (_, end) = crate::form_range(opcode);
     (usize::from(after.0) + 1..end).find_map(|id| {
         let id = FormId(id as u16);
@@ -145,22 +146,42 @@ pub fn overload(after: FormId, modifiers: &[&str], operands: usize) -> Option<Se
 enum Written {
     Token(Token),
     /// ptxas reads it and makes nothing of it.
-    Ignored,
+    Ignored(Mod),
     /// ptxas knows it from instructions that are not in the table.
     Foreign,
     Unknown,
 }
 
 impl Written {
-    fn read(opcode: &str, name: &str) -> Written {
+    fn read_all(opcode: &str, modifiers: &[&str]) -> Vec<Written> {
+        (0..modifiers.len()).map(|index| Written::read(opcode, modifiers, index)).collect()
+    }
+
+    fn read(opcode: &str, modifiers: &[&str], index: usize) -> Written {
+        let name = modifiers[index];
         let Some(token) = Token::from_name(name) else {
             return if name == "g" { Written::Foreign } else { Written::Unknown };
         };
+        let takes = |slot: &Slot| slot.choice(token).is_some();
+        // What belongs to a name must stand there, and the name be whole.
+        let is_named = |form: &Form| {
+            let whole = if name == "proxy" { 1 } else { form.head };
+            let mut slots = form.slots[..whole.min(form.head)].iter().zip(modifiers);
+            index < whole
+                && form.head > 0
+                && modifiers.len() >= whole
+                && slots.all(|(slot, word)| slot.choices.iter().any(|choice| choice.token.name() == *word))
+        };
+        let is_in_place = index == 0 || index == 1 && matches!(modifiers[0], "cta" | "cluster");
+        if matches!(opcode, "bar" | "barrier") && matches!(name, "arrive" | "red") && !is_in_place {
+            return Written::Unknown;
+        }
         let taken = || {
-            crate::forms(opcode).iter().flat_map(|form| form.slots).any(|slot| slot.choice(token).is_some())
+            let forms = crate::forms(opcode);
+            forms.iter().any(|form| is_named(form) || form.slots[form.head..].iter().any(takes))
         };
         match token {
-            Token::Mod(modifier) if is_read_anywhere(modifier) && !taken() => Written::Ignored,
+            Token::Mod(modifier) if is_read_anywhere(modifier) && !taken() => Written::Ignored(modifier),
             Token::Mod(modifier) if is_part_of_name(modifier) && !taken() => Written::Unknown,
             _ => Written::Token(token),
         }
@@ -168,7 +189,7 @@ impl Written {
 
     fn modifier(self) -> Option<Mod> {
         match self {
-            Written::Token(Token::Mod(modifier)) => Some(modifier),
+            Written::Token(Token::Mod(modifier)) | Written::Ignored(modifier) => Some(modifier),
             _ => None,
         }
     }
@@ -283,9 +304,27 @@ fn rounds(modifier: Mod) -> bool {
     modifier.rounding().is_some() || modifier == Mod::Rs
 }
 
-/// Types that the selections do not take, of which ptxas thinks last.
-fn is_alternate(ty: Type) -> bool {
+/// Types that ptxas keeps apart from the others: where no row of the opcode takes any of them, it thinks of them last.
+pub fn is_alternate(ty: Type) -> bool {
     matches!(ty, Type::Bf16 | Type::Bf16x2 | Type::Tf32)
+        || matches!(ty, Type::B1 | Type::B4 | Type::S4 | Type::U4 | Type::S2 | Type::U2)
+}
+
+/// Does some row of the name take types of that kind?
+fn takes_alternates(form: &Form) -> bool {
+    let (start, end) = crate::form_range(form.opcode);
+    let of_name = |other: &&Form| {
+        let names = form.slots[..form.head].iter().zip(&other.slots[..other.head]);
+        other.head == form.head && names.into_iter().all(|(slot, other)| slot.choices == other.choices)
+    };
+    let rows = crate::FORMS[start..end].iter().filter(of_name);
+    let mut choices = rows.flat_map(Form::type_slots).flat_map(|slot| slot.choices);
+    choices.any(|choice| matches!(choice.token, Token::Type(ty) if is_alternate(ty)))
+}
+
+/// `.texref` and its kin, which are types for ptxas.
+fn is_opaque(modifier: Mod) -> bool {
+    matches!(modifier, Mod::Texref | Mod::Samplerref | Mod::Surfref)
 }
 
 /// What became of the modifiers that one row was given.
@@ -296,14 +335,15 @@ struct Placed {
     types: Vec<Type>,
     repeated: Vec<SelectError>,
     illegal: Vec<SelectError>,
+    /// `.texref` or its kin stands where it has no place.
+    opaque: bool,
 }
 
 /// Is a modifier one too many of its kind, whatever the row?
 fn repeats(before: &[Written], modifier: Mod) -> bool {
     let any = |wanted: &dyn Fn(Mod) -> bool| before.iter().any(|w| w.modifier().is_some_and(wanted));
-    rounds(modifier) && any(&rounds)
-        || is_operation(modifier) && any(&is_operation)
-        || modifier == Mod::Ftz && any(&|m| m == Mod::Ftz)
+    let field = Field::of(modifier);
+    field.is_some() && any(&|m| Field::of(m) == field) || is_operation(modifier) && any(&is_operation)
 }
 
 fn place(id: FormId, written: &[Written]) -> Placed {
@@ -322,19 +362,29 @@ fn place(id: FormId, written: &[Written]) -> Placed {
                 placed.illegal.push(SelectError::Illegal { index, form: id });
                 continue;
             }
-            Written::Ignored | Written::Unknown => continue,
+            Written::Ignored(modifier) => {
+                if repeats(&written[..index], modifier) {
+                    placed.repeated.push(SelectError::Repeated { index });
+                }
+                continue;
+            }
+            Written::Unknown => continue,
         };
+        // What belongs to the name fills no field.
+        let before = &written[form.head.min(index)..index];
         let takes = |slot: usize| form.slots[slot].choice(Token::Mod(modifier)).is_some();
         let places: Vec<usize> = (0..placed.slots.len()).filter(|&slot| takes(slot)).collect();
         match places.iter().find(|&&slot| placed.slots[slot].is_none()) {
             Some(&slot) => {
                 placed.slots[slot] = Some(modifier);
-                if places.len() == 1 && !combines_twice(form) && repeats(&written[..index], modifier) {
+                let is_named = index < form.head && slot < form.head;
+                if !is_named && places.len() == 1 && !combines_twice(form) && repeats(before, modifier) {
                     placed.repeated.push(SelectError::Repeated { index });
                 }
             }
+            _ if is_opaque(modifier) => placed.opaque = true,
             None if places.is_empty() => {
-                if repeats(&written[..index], modifier) {
+                if repeats(before, modifier) {
                     placed.repeated.push(SelectError::Repeated { index });
                     // Only the first operation counts.
                     if is_operation(modifier) {
@@ -363,13 +413,10 @@ fn types_fit(form: &Form, types: &[Type]) -> bool {
 
 fn fit(id: FormId, written: &[Written], operands: usize) -> Fit {
     let form = id.form();
-    let Placed { slots, mut types, repeated, mut illegal } = place(id, written);
+    let Placed { slots, mut types, repeated, mut illegal, opaque } = place(id, written);
     let mut types_good = types_fit(form, &types);
     let (mut late, mut missing) = (Vec::new(), Vec::new());
-    if !types_good
-        && matches!(form.opcode, Opcode::Selp | Opcode::Slct)
-        && types.iter().any(|&ty| is_alternate(ty))
-    {
+    if !types_good && types.iter().any(|&ty| is_alternate(ty)) && !takes_alternates(form) {
         types.retain(|&ty| !is_alternate(ty));
         types_good = types_fit(form, &types);
         late.push(SelectError::Alternate { form: id });
@@ -385,6 +432,7 @@ fn fit(id: FormId, written: &[Written], operands: usize) -> Fit {
     }
     let mods: Vec<Mod> = slots.iter().copied().flatten().collect();
     let picks = Picks::new(&types, &mods);
+    types_good &= !opaque;
     let mut types_bad = usize::from(!types_good);
     for (slot, filled) in form.slots.iter().zip(&slots) {
         if !slot.optional && !slot.is_type() && filled.is_none() {
@@ -414,6 +462,15 @@ fn fit(id: FormId, written: &[Written], operands: usize) -> Fit {
                 }
             }
         }
+    }
+    // The format that is read stands behind the one it becomes.
+    let at_mod =
+        |wanted: &[Mod]| written.iter().position(|w| w.modifier().is_some_and(|m| wanted.contains(&m)));
+    if let (Some(to), Some(from)) = (at_mod(&[Mod::B8x16]), at_mod(&[Mod::B4x16P64, Mod::B6x16P32]))
+        && from < to
+        && slots.contains(&Some(Mod::B8x16))
+    {
+        illegal.push(SelectError::Illegal { index: from, form: id });
     }
     // Of barriers `.cta` belongs to the name.
     if matches!(form.opcode, Opcode::Bar | Opcode::Barrier) {
@@ -563,43 +620,14 @@ fn is_eviction_priority(name: &str) -> bool {
 
 /// What ptxas says of a modifier for which another one stands already.
 fn repeated(opcode: &str, name: &str) -> String {
-    let compares =
-        || crate::forms(opcode).iter().any(|form| form.slots.iter().any(|slot| slot.name == "CmpOp"));
-    let kind = match Mod::from_name(name) {
-        Some(m) if m.cmp().is_some() && compares() => {
-            return "Multiple comparisons set".into();
-        }
-        Some(m) if rounds(m) => "rounding",
+    match Mod::from_name(name) {
         Some(m) if m.space().is_some() => {
-            return format!("Unexpected number of state spaces specified in instruction '{opcode}'");
+            format!("Unexpected number of state spaces specified in instruction '{opcode}'")
         }
-        Some(
-            Mod::And
-            | Mod::Or
-            | Mod::Xor
-            | Mod::Add
-            | Mod::Inc
-            | Mod::Dec
-            | Mod::Min
-            | Mod::Max
-            | Mod::Exch
-            | Mod::Cas
-            | Mod::Popc,
-        ) => return "Multiple instruction post-operation flags set".into(),
-        Some(Mod::Cta | Mod::Cluster | Mod::Gpu | Mod::Sys) => "scope",
-        Some(Mod::V2 | Mod::V4 | Mod::V8) => "vector",
-        Some(Mod::Clamp | Mod::Wrap) => "clamp",
-        Some(Mod::Any | Mod::All) => ".any/.all",
-        Some(Mod::Ca | Mod::Cg | Mod::Cs | Mod::Lu | Mod::Cv | Mod::Wb | Mod::Wt | Mod::L1 | Mod::L2) => {
-            "cache operation"
-        }
-        Some(Mod::Finite | Mod::Infinite | Mod::Number | Mod::Notanumber | Mod::Normal | Mod::Subnormal) => {
-            "testp operation"
-        }
-        Some(Mod::Abs | Mod::Xorsign | Mod::Mmio) => return format!("Multiple .{name} modifiers specified"),
-        _ => return format!("Duplicate .{name} modifier"),
-    };
-    format!("Multiple {kind} modifiers specified")
+        Some(m) if is_operation(m) => Field::Operation.message(m),
+        Some(m) => Field::of(m).unwrap_or(Field::Twice(m)).message(m),
+        None => format!("Duplicate .{name} modifier"),
+    }
 }
 
 fn all_modifiers(opcode: &str) -> Option<String> {

@@ -191,8 +191,8 @@ const G26: &[Gate] = &[
     sm("Feature '::cluster'", &[Target::sm(90)], Stage::Modifier),
 ];
 const G27: &[Gate] = &[
-    sm("Modifier '.L2::cache_hint'", &[Target::sm(80)], Stage::Token),
-    ptx("Modifier '.L2::cache_hint'", 7, 4, Stage::Token),
+    sm("Modifier '.L2::cache_hint'", &[Target::sm(80)], Stage::Modifier),
+    ptx("Modifier '.L2::cache_hint'", 7, 4, Stage::Modifier),
 ];
 const G28: &[Gate] = &[
     sm("Feature 'generic addressing'", &[Target::sm(20)], Stage::Form),
@@ -208,8 +208,10 @@ const G31: &[Gate] = &[
     ptx("Instruction 'atom with this operation on .b64'", 3, 1, Stage::Form),
 ];
 const G32: &[Gate] = &[sm("Instruction 'atom'", &[Target::sm(11)], Stage::Form)];
-const G33: &[Gate] =
-    &[sm("Feature '.b128'", &[Target::sm(70)], Stage::Token), ptx("Feature '.b128'", 8, 3, Stage::Token)];
+const G33: &[Gate] = &[
+    sm("Feature '.b128'", &[Target::sm(70)], Stage::Modifier),
+    ptx("Feature '.b128'", 8, 3, Stage::Modifier),
+];
 const G34: &[Gate] = &[
     sm("Instruction 'atom of 64 bits'", &[Target::sm(12)], Stage::Form),
     ptx("Instruction 'atom of 64 bits'", 1, 2, Stage::Form),
@@ -296,130 +298,158 @@ const G56: &[Gate] = &[
 ];
 const G57: &[Gate] = &[ptx("Modifier '.sem' on 'barrier.cluster'", 8, 0, Stage::Form)];
 const G58: &[Gate] = &[
-    ptx("Feature 'barrier.cluster'", 7, 8, Stage::Form),
-    sm("Feature 'barrier.cluster'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'barrier.cluster.arrive'", 7, 8, Stage::Form),
+    sm("Feature 'barrier.cluster.arrive'", &[Target::sm(90)], Stage::Form),
 ];
-const G59: &[Gate] =
-    &[sm("Instruction 'bfe'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfe'", 2, 0, Stage::Form)];
+const G59: &[Gate] = &[
+    ptx("Feature 'barrier.cluster.wait'", 7, 8, Stage::Form),
+    sm("Feature 'barrier.cluster.wait'", &[Target::sm(90)], Stage::Form),
+];
 const G60: &[Gate] =
-    &[sm("Instruction 'bfi'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfi'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'bfe'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfe'", 2, 0, Stage::Form)];
 const G61: &[Gate] =
-    &[sm("Instruction 'bfind'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfind'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'bfi'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfi'", 2, 0, Stage::Form)];
 const G62: &[Gate] =
-    &[sm("Instruction 'bmsk'", &[Target::sm(70)], Stage::Form), ptx("Feature 'bmsk'", 7, 6, Stage::Form)];
+    &[sm("Instruction 'bfind'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfind'", 2, 0, Stage::Form)];
 const G63: &[Gate] =
+    &[sm("Instruction 'bmsk'", &[Target::sm(70)], Stage::Form), ptx("Feature 'bmsk'", 7, 6, Stage::Form)];
+const G64: &[Gate] =
     &[sm("Instruction 'brev'", &[Target::sm(20)], Stage::Form), ptx("Feature 'brev'", 2, 0, Stage::Form)];
-const G64: &[Gate] = &[sm("Instruction 'brkpt'", &[Target::sm(11)], Stage::Form)];
-const G65: &[Gate] = &[
+const G65: &[Gate] = &[sm("Instruction 'brkpt'", &[Target::sm(11)], Stage::Form)];
+const G66: &[Gate] = &[
     sm("Instruction 'brx.idx'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'brx.idx'", 6, 0, Stage::Form),
 ];
-const G66: &[Gate] = &[
+const G67: &[Gate] = &[
     sm("Feature '.mbarrier::complete_tx::bytes'", &[Target::sm(90)], Stage::Form),
     ptx("Feature '.mbarrier::complete_tx::bytes'", 8, 0, Stage::Form),
 ];
-const G67: &[Gate] = &[sm(
+const G68: &[Gate] = &[sm(
     "Feature '.multicast::cluster::all'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
     Stage::Form,
 )];
-const G68: &[Gate] = &[
+const G69: &[Gate] = &[
     ptx("Feature 'clusterlaunchcontrol.try_cancel.async'", 8, 6, Stage::Form),
     sm("Feature 'clusterlaunchcontrol.try_cancel.async'", &[Target::sm(100)], Stage::Form),
 ];
-const G69: &[Gate] = &[
+const G70: &[Gate] = &[
+    ptx("Feature '.is_canceled'", 8, 6, Stage::Token),
+    sm("Feature '.is_canceled'", &[Target::sm(100)], Stage::Token),
+];
+const G71: &[Gate] = &[
     ptx("Feature 'clusterlaunchcontrol.query_cancel'", 8, 6, Stage::Form),
     sm("Feature 'clusterlaunchcontrol.query_cancel'", &[Target::sm(100)], Stage::Form),
 ];
-const G70: &[Gate] =
+const G72: &[Gate] = &[
+    ptx("Feature '.get_first_ctaid::x'", 8, 6, Stage::Token),
+    sm("Feature '.get_first_ctaid::x'", &[Target::sm(100)], Stage::Token),
+];
+const G73: &[Gate] = &[
+    ptx("Feature '.get_first_ctaid::y'", 8, 6, Stage::Token),
+    sm("Feature '.get_first_ctaid::y'", &[Target::sm(100)], Stage::Token),
+];
+const G74: &[Gate] = &[
+    ptx("Feature '.get_first_ctaid::z'", 8, 6, Stage::Token),
+    sm("Feature '.get_first_ctaid::z'", &[Target::sm(100)], Stage::Token),
+];
+const G75: &[Gate] = &[
+    ptx("Feature '.get_first_ctaid'", 8, 6, Stage::Token),
+    sm("Feature '.get_first_ctaid'", &[Target::sm(100)], Stage::Token),
+];
+const G76: &[Gate] =
     &[sm("Instruction 'clz'", &[Target::sm(20)], Stage::Form), ptx("Feature 'clz'", 2, 0, Stage::Form)];
-const G71: &[Gate] = &[
+const G77: &[Gate] = &[
     sm("Instruction 'copysign'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'copysign'", 2, 0, Stage::Form),
 ];
-const G72: &[Gate] = &[ptx("Feature '.approx'", 1, 4, Stage::Token)];
-const G73: &[Gate] = &[
-    sm("Instruction 'cp'", &[Target::sm(20)], Stage::Token),
-    ptx("Feature 'cache operation'", 2, 0, Stage::Token),
+const G78: &[Gate] = &[ptx("Feature '.approx'", 1, 4, Stage::Token)];
+const G79: &[Gate] = &[
+    sm("Instruction 'cp'", &[Target::sm(20)], Stage::Modifier),
+    ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G74: &[Gate] = &[
+const G80: &[Gate] = &[
     sm("Feature 'cache prefetching'", &[Target::sm(75)], Stage::Token),
     ptx("Feature 'cache prefetching'", 7, 4, Stage::Token),
 ];
-const G75: &[Gate] = &[
+const G81: &[Gate] = &[
     sm("Feature 'cache prefetching'", &[Target::sm(75)], Stage::Token),
     ptx("Feature 'cache prefetching'", 7, 4, Stage::Token),
     sm("Modifier '.L2::256B'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '256B cache prefetching'", 7, 4, Stage::Token),
 ];
-const G76: &[Gate] =
+const G82: &[Gate] =
     &[ptx("Feature 'cp.async'", 7, 0, Stage::Form), sm("Feature 'cp.async'", &[Target::sm(80)], Stage::Form)];
-const G77: &[Gate] = &[
+const G83: &[Gate] = &[
     ptx("Feature 'cp.async'", 7, 0, Stage::Form),
     sm("Feature 'cp.async'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'igonre-src on cp.async'", 7, 5, Stage::Form),
 ];
-const G78: &[Gate] = &[
+const G84: &[Gate] = &[
     ptx("Feature 'cp.async.commit_group'", 7, 0, Stage::Form),
     sm("Feature 'cp.async.commit_group'", &[Target::sm(80)], Stage::Form),
 ];
-const G79: &[Gate] = &[
+const G85: &[Gate] = &[
     ptx("Feature 'cp.async.wait_group'", 7, 0, Stage::Form),
     sm("Feature 'cp.async.wait_group'", &[Target::sm(80)], Stage::Form),
 ];
-const G80: &[Gate] = &[
+const G86: &[Gate] = &[
     ptx("Feature 'cp.async.wait_all'", 7, 0, Stage::Form),
     sm("Feature 'cp.async.wait_all'", &[Target::sm(80)], Stage::Form),
 ];
-const G81: &[Gate] = &[
+const G87: &[Gate] = &[
     ptx("Feature 'cp.async.mbarrier.arrive'", 7, 0, Stage::Form),
     sm("Feature 'cp.async.mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
 ];
-const G82: &[Gate] = &[
+const G88: &[Gate] = &[
     ptx("Feature '::cta'", 7, 8, Stage::Modifier),
     ptx("Feature 'cp.async.bulk with destination state space as .shared::cta'", 8, 6, Stage::Form),
 ];
-const G83: &[Gate] = &[
+const G89: &[Gate] = &[
     sm("Feature 'cp.async.bulk'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk'", 8, 0, Stage::Form),
 ];
-const G84: &[Gate] = &[
+const G90: &[Gate] = &[
     sm("Feature '.bulk_group'", &[Target::sm(90)], Stage::Form),
     ptx("Feature '.bulk_group'", 8, 0, Stage::Form),
 ];
-const G85: &[Gate] = &[
+const G91: &[Gate] = &[
     sm("Modifier '.multicast::cluster'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.multicast::cluster'", 8, 0, Stage::Form),
 ];
-const G86: &[Gate] = &[
+const G92: &[Gate] = &[
     sm("Feature '.cp_mask'", &[Target::sm(100)], Stage::Form),
     ptx("Feature '.cp_mask'", 8, 6, Stage::Form),
 ];
-const G87: &[Gate] = &[
+const G93: &[Gate] = &[
     sm("Feature 'cp.reduce.async.bulk'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.reduce.async.bulk'", 8, 0, Stage::Form),
 ];
-const G88: &[Gate] = &[
+const G94: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch'", 8, 0, Stage::Form),
 ];
-const G89: &[Gate] = &[
+const G95: &[Gate] = &[
     sm("Feature 'cp.async.bulk.commit_group'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.commit_group'", 8, 0, Stage::Form),
 ];
-const G90: &[Gate] =
-    &[sm("Modifier '.read'", &[Target::sm(90)], Stage::Form), ptx("Modifier '.read'", 8, 0, Stage::Form)];
-const G91: &[Gate] = &[
+const G96: &[Gate] = &[
+    sm("Modifier '.read'", &[Target::sm(90)], Stage::Token),
+    ptx("Modifier '.read'", 8, 0, Stage::Token),
+    sm("Modifier '.read'", &[Target::sm(90)], Stage::Form),
+    ptx("Modifier '.read'", 8, 0, Stage::Form),
+];
+const G97: &[Gate] = &[
     sm("Feature 'cp.async.bulk.wait_group'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.wait_group'", 8, 0, Stage::Form),
 ];
-const G92: &[Gate] = &[
+const G98: &[Gate] = &[
     ptx("Feature '::cta'", 7, 8, Stage::Modifier),
     ptx("Feature 'cp.async.bulk.tensor with destination state space as .shared::cta'", 8, 6, Stage::Form),
 ];
-const G93: &[Gate] =
+const G99: &[Gate] =
     &[sm("Feature '.tile'", &[Target::sm(90)], Stage::Form), ptx("Feature '.tile'", 8, 0, Stage::Form)];
-const G94: &[Gate] = &[
+const G100: &[Gate] = &[
     ptx("Modifier '.cta_group::1' on 'cp.async.bulk.tensor'", 8, 6, Stage::Form),
     ptx("Feature '.cta_group::1'", 8, 6, Stage::Form),
     sm(
@@ -428,7 +458,7 @@ const G94: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G95: &[Gate] = &[
+const G101: &[Gate] = &[
     ptx("Modifier '.cta_group::2' on 'cp.async.bulk.tensor'", 8, 6, Stage::Form),
     ptx("Feature '.cta_group::2'", 8, 6, Stage::Form),
     sm(
@@ -437,66 +467,66 @@ const G95: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G96: &[Gate] = &[
+const G102: &[Gate] = &[
     sm("Feature 'cp.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.tensor'", 8, 0, Stage::Form),
 ];
-const G97: &[Gate] = &[
+const G103: &[Gate] = &[
     sm("Feature 'cp.reduce.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.reduce.async.bulk.tensor'", 8, 0, Stage::Form),
 ];
-const G98: &[Gate] = &[
+const G104: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
 ];
-const G99: &[Gate] = &[
+const G105: &[Gate] = &[
     sm("Feature 'createpolicy'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'createpolicy'", 7, 4, Stage::Form),
 ];
-const G100: &[Gate] = &[ptx("Feature 'cvt.ftz with 64 bits'", 1, 5, Stage::Form)];
-const G101: &[Gate] = &[
+const G106: &[Gate] = &[ptx("Feature 'cvt.ftz with 64 bits'", 1, 5, Stage::Form)];
+const G107: &[Gate] = &[
     sm("Feature 'cvt from .bf16 to an integer'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt from .bf16 to an integer'", 7, 8, Stage::Form),
 ];
-const G102: &[Gate] = &[ptx("Feature 'cvt.ftz from 8 bits'", 1, 5, Stage::Form)];
-const G103: &[Gate] = &[
+const G108: &[Gate] = &[ptx("Feature 'cvt.ftz from 8 bits'", 1, 5, Stage::Form)];
+const G109: &[Gate] = &[
     sm("Feature 'cvt from an integer to .bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt from an integer to .bf16'", 7, 8, Stage::Form),
 ];
-const G104: &[Gate] = &[
+const G110: &[Gate] = &[
     sm("Feature 'cvt with .f32.bf16.ftz'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .f32.bf16.ftz'", 7, 8, Stage::Form),
 ];
-const G105: &[Gate] = &[
+const G111: &[Gate] = &[
     sm("Feature 'cvt with .f32.bf16'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'cvt with .f32.bf16'", 7, 1, Stage::Form),
 ];
-const G106: &[Gate] = &[
+const G112: &[Gate] = &[
     sm("Feature 'cvt between .bf16 and this type'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt between .bf16 and this type'", 7, 8, Stage::Form),
 ];
-const G107: &[Gate] =
+const G113: &[Gate] =
     &[ptx("Feature '.relu'", 7, 0, Stage::Token), sm("Modifier '.relu'", &[Target::sm(80)], Stage::Token)];
-const G108: &[Gate] = &[
+const G114: &[Gate] = &[
     ptx("Feature '.satfinite'", 6, 0, Stage::Token),
     sm("Feature '.satfinite'", &[Target::sm(70)], Stage::Token),
 ];
-const G109: &[Gate] = &[ptx("Modifier '.satfinite on this conversion'", 8, 1, Stage::Form)];
-const G110: &[Gate] =
+const G115: &[Gate] = &[ptx("Modifier '.satfinite on this conversion'", 8, 1, Stage::Form)];
+const G116: &[Gate] =
     &[sm("Feature '.tf32'", &[Target::sm(80)], Stage::Token), ptx("Feature '.tf32'", 7, 0, Stage::Token)];
-const G111: &[Gate] = &[
+const G117: &[Gate] = &[
     ptx("Modifier '.satfinite on this conversion'", 8, 6, Stage::Form),
     sm("Modifier '.satfinite on this conversion'", &[Target::sm(100)], Stage::Form),
 ];
-const G112: &[Gate] = &[
+const G118: &[Gate] = &[
     sm("Feature 'cvt with .tf32.f32 and this rounding'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .tf32.f32 and this rounding'", 7, 8, Stage::Form),
 ];
-const G113: &[Gate] = &[
+const G119: &[Gate] = &[
     sm("Feature 'cvt of a pair of .f32'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'cvt of a pair of .f32'", 7, 0, Stage::Form),
 ];
-const G114: &[Gate] = &[
+const G120: &[Gate] = &[
     ptx("Feature '.rs'", 8, 7, Stage::Token),
     sm(
         "Feature '.rs'",
@@ -508,15 +538,15 @@ const G114: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G115: &[Gate] = &[
+const G121: &[Gate] = &[
     sm("Feature 'cvt with .e4m3x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .e4m3x2'", 7, 8, Stage::Form),
 ];
-const G116: &[Gate] = &[
+const G122: &[Gate] = &[
     sm("Feature 'cvt with .e5m2x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .e5m2x2'", 7, 8, Stage::Form),
 ];
-const G117: &[Gate] = &[
+const G123: &[Gate] = &[
     ptx("Feature 'cvt with a format of 6 or 4 bits'", 8, 6, Stage::Form),
     sm(
         "Feature 'cvt with a format of 6 or 4 bits'",
@@ -528,7 +558,7 @@ const G117: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G118: &[Gate] = &[
+const G124: &[Gate] = &[
     ptx("Feature 'cvt with .ue8m0x2'", 8, 6, Stage::Form),
     sm(
         "Instruction 'cvt with .ue8m0x2'",
@@ -540,165 +570,175 @@ const G118: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G119: &[Gate] =
+const G125: &[Gate] =
     &[sm("Feature 'cvt.pack'", &[Target::sm(72)], Stage::Form), ptx("Feature 'cvt.pack'", 6, 5, Stage::Form)];
-const G120: &[Gate] =
+const G126: &[Gate] =
     &[sm("Feature '.u2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u2'", 6, 5, Stage::Token)];
-const G121: &[Gate] =
+const G127: &[Gate] =
     &[sm("Feature '.s2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s2'", 6, 5, Stage::Token)];
-const G122: &[Gate] =
+const G128: &[Gate] =
     &[sm("Feature '.u4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u4'", 6, 3, Stage::Token)];
-const G123: &[Gate] =
+const G129: &[Gate] =
     &[sm("Feature '.s4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s4'", 6, 3, Stage::Token)];
-const G124: &[Gate] = &[ptx("Feature '::entry'", 8, 3, Stage::Token)];
-const G125: &[Gate] = &[ptx("Feature 'cvta/isspacep with .const state space'", 3, 1, Stage::Form)];
-const G126: &[Gate] = &[
+const G130: &[Gate] = &[ptx("Feature '::entry'", 8, 3, Stage::Token)];
+const G131: &[Gate] = &[ptx("Feature 'cvta/isspacep with .const state space'", 3, 1, Stage::Form)];
+const G132: &[Gate] = &[
     sm("Feature 'cvta/isspacep with .param state space'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'cvta/isspacep with .param state space'", 7, 7, Stage::Form),
 ];
-const G127: &[Gate] =
-    &[sm("Instruction 'cvta'", &[Target::sm(20)], Stage::Form), ptx("Feature 'cvta'", 2, 0, Stage::Form)];
-const G128: &[Gate] =
-    &[sm("Feature 'discard'", &[Target::sm(80)], Stage::Form), ptx("Feature 'discard'", 7, 4, Stage::Form)];
-const G129: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G130: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Form)];
-const G131: &[Gate] = &[ptx("Feature 'div.full'", 1, 4, Stage::Form)];
-const G132: &[Gate] =
-    &[sm("Instruction 'dp2a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp2a'", 5, 0, Stage::Form)];
 const G133: &[Gate] =
+    &[sm("Instruction 'cvta'", &[Target::sm(20)], Stage::Form), ptx("Feature 'cvta'", 2, 0, Stage::Form)];
+const G134: &[Gate] = &[
+    sm("Instruction 'cvta.to'", &[Target::sm(20)], Stage::Form),
+    ptx("Feature 'cvta.to'", 2, 0, Stage::Form),
+];
+const G135: &[Gate] =
+    &[sm("Feature 'discard'", &[Target::sm(80)], Stage::Form), ptx("Feature 'discard'", 7, 4, Stage::Form)];
+const G136: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G137: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G138: &[Gate] = &[ptx("Feature 'div.full'", 1, 4, Stage::Form)];
+const G139: &[Gate] =
+    &[sm("Instruction 'dp2a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp2a'", 5, 0, Stage::Form)];
+const G140: &[Gate] =
     &[sm("Instruction 'dp4a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp4a'", 5, 0, Stage::Form)];
-const G134: &[Gate] =
+const G141: &[Gate] =
     &[ptx("Feature 'elect'", 8, 0, Stage::Form), sm("Feature 'elect'", &[Target::sm(90)], Stage::Form)];
-const G135: &[Gate] = &[
+const G142: &[Gate] = &[
     sm("Feature 'ex2.f16/f16x2'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ex2.f16/f16x2'", 7, 0, Stage::Form),
 ];
-const G136: &[Gate] = &[
+const G143: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'ex2.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'ex2.bf16'", 7, 8, Stage::Form),
 ];
-const G137: &[Gate] = &[
+const G144: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'ex2.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'ex2.bf16x2'", 7, 8, Stage::Form),
 ];
-const G138: &[Gate] =
+const G145: &[Gate] =
     &[ptx("Feature '.sc'", 6, 0, Stage::Result), sm("Feature '.sc'", &[Target::sm(70)], Stage::Result)];
-const G139: &[Gate] = &[
+const G146: &[Gate] =
+    &[sm("Modifier '.async'", &[Target::sm(90)], Stage::Token), ptx("Modifier '.async'", 8, 0, Stage::Token)];
+const G147: &[Gate] = &[
     sm("Feature 'fence with .acquire or .release'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'fence with .acquire or .release'", 8, 6, Stage::Form),
 ];
-const G140: &[Gate] = &[
+const G148: &[Gate] = &[
     ptx("Feature 'fence instruction'", 6, 0, Stage::Form),
     sm("Feature 'fence instruction'", &[Target::sm(70)], Stage::Form),
 ];
-const G141: &[Gate] = &[
+const G149: &[Gate] = &[
     sm("Feature '.sync_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.sync_restrict'", 8, 6, Stage::Token),
 ];
-const G142: &[Gate] = &[
+const G150: &[Gate] = &[
     sm("Feature '.op_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.op_restrict'", 8, 0, Stage::Token),
 ];
-const G143: &[Gate] =
+const G151: &[Gate] =
     &[sm("Modifier '.alias'", &[Target::sm(60)], Stage::Token), ptx("Modifier '.alias'", 7, 5, Stage::Token)];
-const G144: &[Gate] = &[
+const G152: &[Gate] = &[
     ptx("Feature 'fence.proxy'", 7, 5, Stage::Form),
     sm("Feature 'fence.proxy'", &[Target::sm(70)], Stage::Form),
 ];
-const G145: &[Gate] =
-    &[sm("Modifier '.async'", &[Target::sm(90)], Stage::Token), ptx("Modifier '.async'", 8, 0, Stage::Token)];
-const G146: &[Gate] = &[
+const G153: &[Gate] = &[
     ptx("Feature 'fence.proxy with unidirection proxy fence'", 8, 3, Stage::Form),
     sm("Feature 'fence.proxy with unidirection proxy fence'", &[Target::sm(90)], Stage::Form),
 ];
-const G147: &[Gate] = &[
+const G154: &[Gate] = &[
     ptx("Feature 'fma.f32'", 2, 0, Stage::Result),
     sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late),
 ];
-const G148: &[Gate] = &[
+const G155: &[Gate] = &[
     sm("Feature 'fma.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32x2'", 8, 6, Stage::Form),
 ];
-const G149: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
-const G150: &[Gate] =
+const G156: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
+const G157: &[Gate] =
     &[sm("Modifier '.oob'", &[Target::sm(90)], Stage::Token), ptx("Feature '.oob'", 8, 1, Stage::Token)];
-const G151: &[Gate] = &[
+const G158: &[Gate] = &[
     sm("Feature 'fma.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.f16'", 8, 6, Stage::Form),
 ];
-const G152: &[Gate] = &[
+const G159: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'fma.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G153: &[Gate] =
+const G160: &[Gate] =
     &[sm("Instruction 'fns'", &[Target::sm(30)], Stage::Form), ptx("Feature 'fns'", 6, 0, Stage::Form)];
-const G154: &[Gate] = &[
+const G161: &[Gate] = &[
     sm("Feature 'getctarank'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'getctarank'", 7, 8, Stage::Form),
 ];
-const G155: &[Gate] = &[
+const G162: &[Gate] = &[
+    sm("Modifier '.launch_dependents'", &[Target::sm(90)], Stage::Token),
+    ptx("Modifier '.launch_dependents'", 7, 8, Stage::Token),
+];
+const G163: &[Gate] =
+    &[sm("Modifier '.wait'", &[Target::sm(90)], Stage::Token), ptx("Modifier '.wait'", 7, 8, Stage::Token)];
+const G164: &[Gate] = &[
     ptx("Feature 'griddepcontrol'", 7, 8, Stage::Form),
     sm("Feature 'griddepcontrol'", &[Target::sm(90)], Stage::Form),
 ];
-const G156: &[Gate] = &[
+const G165: &[Gate] = &[
     sm("Instruction 'isspacep'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'isspacep'", 2, 0, Stage::Form),
 ];
-const G157: &[Gate] = &[
+const G166: &[Gate] = &[
     sm("Instruction 'istypep'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'istypep'", 4, 0, Stage::Form),
 ];
-const G158: &[Gate] =
+const G167: &[Gate] =
     &[ptx("Feature '.weak'", 6, 0, Stage::Result), sm("Feature '.weak'", &[Target::sm(70)], Stage::Result)];
-const G159: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
-const G160: &[Gate] = &[
-    sm("Instruction 'ld'", &[Target::sm(20)], Stage::Token),
-    ptx("Feature 'cache operation'", 2, 0, Stage::Token),
+const G168: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
+const G169: &[Gate] = &[
+    sm("Instruction 'ld'", &[Target::sm(20)], Stage::Modifier),
+    ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G161: &[Gate] = &[
+const G170: &[Gate] = &[
     ptx("Feature '256 bit wide load/store'", 8, 8, Stage::Form),
     sm("Feature '256 bit wide load/store'", &[Target::sm(100)], Stage::Form),
 ];
-const G162: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
-const G163: &[Gate] = &[
-    ptx("Modifier '.evict_normal' on 'ld'", 7, 4, Stage::Token),
-    sm("Modifier '.evict_normal' on 'ld'", &[Target::sm(70)], Stage::Token),
+const G171: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
+const G172: &[Gate] = &[
+    ptx("Modifier '.evict_normal' on 'ld'", 7, 4, Stage::Modifier),
+    sm("Modifier '.evict_normal' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G164: &[Gate] = &[
-    ptx("Modifier '.evict_unchanged' on 'ld'", 7, 4, Stage::Token),
-    sm("Modifier '.evict_unchanged' on 'ld'", &[Target::sm(70)], Stage::Token),
+const G173: &[Gate] = &[
+    ptx("Modifier '.evict_unchanged' on 'ld'", 7, 4, Stage::Modifier),
+    sm("Modifier '.evict_unchanged' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G165: &[Gate] = &[
-    ptx("Modifier '.evict_first' on 'ld'", 7, 4, Stage::Token),
-    sm("Modifier '.evict_first' on 'ld'", &[Target::sm(70)], Stage::Token),
+const G174: &[Gate] = &[
+    ptx("Modifier '.evict_first' on 'ld'", 7, 4, Stage::Modifier),
+    sm("Modifier '.evict_first' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G166: &[Gate] = &[
-    ptx("Modifier '.evict_last' on 'ld'", 7, 4, Stage::Token),
-    sm("Modifier '.evict_last' on 'ld'", &[Target::sm(70)], Stage::Token),
+const G175: &[Gate] = &[
+    ptx("Modifier '.evict_last' on 'ld'", 7, 4, Stage::Modifier),
+    sm("Modifier '.evict_last' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G167: &[Gate] = &[
-    ptx("Modifier '.no_allocate' on 'ld'", 7, 4, Stage::Token),
-    sm("Modifier '.no_allocate' on 'ld'", &[Target::sm(70)], Stage::Token),
+const G176: &[Gate] = &[
+    ptx("Modifier '.no_allocate' on 'ld'", 7, 4, Stage::Modifier),
+    sm("Modifier '.no_allocate' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G168: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
-const G169: &[Gate] =
+const G177: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
+const G178: &[Gate] =
     &[ptx("Feature '.mmio'", 8, 2, Stage::Token), sm("Feature '.mmio'", &[Target::sm(70)], Stage::Token)];
-const G170: &[Gate] =
+const G179: &[Gate] =
     &[sm("Instruction 'ld.nc'", &[Target::sm(32)], Stage::Token), ptx("Feature '.nc'", 3, 1, Stage::Token)];
-const G171: &[Gate] = &[
+const G180: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.m8n8'", 6, 5, Stage::Form),
     sm("Modifier '.m8n8'", &[Target::sm(75)], Stage::Form),
 ];
-const G172: &[Gate] = &[
+const G181: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.b8x16'", 8, 6, Stage::Form),
@@ -712,12 +752,12 @@ const G172: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G173: &[Gate] = &[sm(
+const G182: &[Gate] = &[sm(
     "Feature '.m16n16'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
     Stage::Token,
 )];
-const G174: &[Gate] = &[
+const G183: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.m16n16'", 8, 6, Stage::Form),
@@ -731,83 +771,83 @@ const G174: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G175: &[Gate] =
+const G184: &[Gate] =
     &[sm("Instruction 'ldu'", &[Target::sm(20)], Stage::Form), ptx("Feature 'ldu'", 2, 0, Stage::Form)];
-const G176: &[Gate] =
+const G185: &[Gate] =
     &[sm("Instruction 'lop3'", &[Target::sm(50)], Stage::Form), ptx("Feature 'lop3'", 4, 3, Stage::Form)];
-const G177: &[Gate] = &[
+const G186: &[Gate] = &[
     sm("Instruction 'lop3.<BoolOp>'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'lop3.<BoolOp>'", 8, 2, Stage::Form),
 ];
-const G178: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G179: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G180: &[Gate] =
+const G187: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G188: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G189: &[Gate] =
     &[sm("Instruction 'mad.cc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'mad.cc'", 3, 0, Stage::Form)];
-const G181: &[Gate] =
+const G190: &[Gate] =
     &[sm("Instruction 'madc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'madc'", 3, 0, Stage::Form)];
-const G182: &[Gate] =
+const G191: &[Gate] =
     &[sm("Feature 'mapa'", &[Target::sm(90)], Stage::Form), ptx("Feature 'mapa'", 7, 8, Stage::Form)];
-const G183: &[Gate] =
+const G192: &[Gate] =
     &[ptx("Feature 'match'", 6, 0, Stage::Form), sm("Instruction 'match'", &[Target::sm(70)], Stage::Form)];
-const G184: &[Gate] =
+const G193: &[Gate] =
     &[ptx("Feature '.NaN'", 7, 0, Stage::Late), sm("Modifier '.NaN'", &[Target::sm(80)], Stage::Late)];
-const G185: &[Gate] = &[
+const G194: &[Gate] = &[
     ptx("Feature '.xorsign'", 7, 2, Stage::Late),
     sm("Modifier '.xorsign'", &[Target::sm(86)], Stage::Late),
 ];
-const G186: &[Gate] =
+const G195: &[Gate] =
     &[sm("Feature '.abs'", &[Target::sm(86)], Stage::Token), ptx("Feature '.abs'", 7, 2, Stage::Token)];
-const G187: &[Gate] = &[
+const G196: &[Gate] = &[
     sm("Feature 'max.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'max.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G188: &[Gate] = &[
+const G197: &[Gate] = &[
     sm("Feature 'max.f16 or max.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'max.f16 or max.f16x2'", 7, 0, Stage::Late),
 ];
-const G189: &[Gate] = &[
+const G198: &[Gate] = &[
     ptx("Feature 'max.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G190: &[Gate] = &[
+const G199: &[Gate] = &[
     ptx("Feature 'max.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G191: &[Gate] =
+const G200: &[Gate] =
     &[sm("Feature 'max.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'max.relu'", 8, 0, Stage::Form)];
-const G192: &[Gate] = &[
+const G201: &[Gate] = &[
     ptx("Feature 'mbarrier.init'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.init'", &[Target::sm(80)], Stage::Form),
 ];
-const G193: &[Gate] = &[
+const G202: &[Gate] = &[
     ptx("Feature 'mbarrier.inval'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.inval'", &[Target::sm(80)], Stage::Form),
 ];
-const G194: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
-const G195: &[Gate] = &[
+const G203: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
+const G204: &[Gate] = &[
     ptx("Feature 'mbarrier.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G196: &[Gate] = &[
+const G205: &[Gate] = &[
     ptx("Feature 'mbarrier.complete_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.complete_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G197: &[Gate] = &[
+const G206: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
 ];
-const G198: &[Gate] = &[
+const G207: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
 ];
-const G199: &[Gate] = &[
+const G208: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive'", 8, 6, Stage::Form),
 ];
-const G200: &[Gate] = &[
+const G209: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
     sm(
@@ -822,41 +862,41 @@ const G200: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G201: &[Gate] = &[
+const G210: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G202: &[Gate] = &[
+const G211: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G203: &[Gate] = &[
+const G212: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
 ];
-const G204: &[Gate] = &[
+const G213: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", 8, 6, Stage::Form),
 ];
-const G205: &[Gate] = &[
+const G214: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Form),
 ];
-const G206: &[Gate] = &[
+const G215: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
 ];
-const G207: &[Gate] = &[
+const G216: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop'", 8, 6, Stage::Form),
 ];
-const G208: &[Gate] = &[
+const G217: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Form),
     sm(
@@ -871,179 +911,181 @@ const G208: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G209: &[Gate] = &[
+const G218: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G210: &[Gate] = &[
+const G219: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G211: &[Gate] = &[
+const G220: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
 ];
-const G212: &[Gate] = &[
+const G221: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", 8, 6, Stage::Form),
 ];
-const G213: &[Gate] = &[
+const G222: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.test_wait'", &[Target::sm(80)], Stage::Form),
 ];
-const G214: &[Gate] = &[
+const G223: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait'", 8, 0, Stage::Form),
 ];
-const G215: &[Gate] = &[
+const G224: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait'", 8, 6, Stage::Form),
 ];
-const G216: &[Gate] = &[
+const G225: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait.parity'", 7, 1, Stage::Form),
     sm("Feature 'mbarrier.test_wait.parity'", &[Target::sm(80)], Stage::Form),
 ];
-const G217: &[Gate] = &[
+const G226: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait.parity'", 8, 0, Stage::Form),
 ];
-const G218: &[Gate] = &[
+const G227: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", 8, 6, Stage::Form),
 ];
-const G219: &[Gate] = &[
+const G228: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
 ];
-const G220: &[Gate] = &[
+const G229: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait'", 8, 0, Stage::Form),
 ];
-const G221: &[Gate] = &[
+const G230: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait'", 8, 6, Stage::Form),
 ];
-const G222: &[Gate] = &[
+const G231: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait.parity'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
 ];
-const G223: &[Gate] = &[
+const G232: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait.parity'", 8, 0, Stage::Form),
 ];
-const G224: &[Gate] = &[
+const G233: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", 8, 6, Stage::Form),
 ];
-const G225: &[Gate] = &[
+const G234: &[Gate] = &[
     ptx("Feature 'mbarrier.pending_count'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.pending_count'", &[Target::sm(80)], Stage::Form),
 ];
-const G226: &[Gate] = &[
+const G235: &[Gate] = &[
     ptx("Feature 'membar.sys'", 2, 0, Stage::Form),
     sm("Instruction 'membar.sys'", &[Target::sm(20)], Stage::Form),
 ];
-const G227: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
-const G228: &[Gate] = &[
+const G236: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
+const G237: &[Gate] = &[
     ptx("Feature 'membar.proxy'", 7, 5, Stage::Form),
     sm("Feature 'membar.proxy'", &[Target::sm(60)], Stage::Form),
 ];
-const G229: &[Gate] = &[
+const G238: &[Gate] = &[
     sm("Feature 'min.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'min.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G230: &[Gate] = &[
+const G239: &[Gate] = &[
     sm("Feature 'min.f16 or min.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'min.f16 or min.f16x2'", 7, 0, Stage::Late),
 ];
-const G231: &[Gate] = &[
+const G240: &[Gate] = &[
     ptx("Feature 'min.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G232: &[Gate] = &[
+const G241: &[Gate] = &[
     ptx("Feature 'min.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G233: &[Gate] =
+const G242: &[Gate] =
     &[sm("Feature 'min.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'min.relu'", 8, 0, Stage::Form)];
-const G234: &[Gate] = &[
+const G243: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.m8n8k4'", 6, 4, Stage::Form),
     sm("Feature '.m8n8k4'", &[Target::sm(70)], Stage::Form),
 ];
-const G235: &[Gate] =
+const G244: &[Gate] =
     &[ptx("Feature '.m16n8k8'", 6, 5, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(75)], Stage::Form)];
-const G236: &[Gate] = &[
+const G245: &[Gate] = &[
     ptx("Feature '.m16n8k16'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k16'", &[Target::sm(80)], Stage::Form),
 ];
-const G237: &[Gate] =
+const G246: &[Gate] =
     &[ptx("Feature 'mma'", 6, 4, Stage::Form), sm("Feature 'mma'", &[Target::sm(70)], Stage::Form)];
-const G238: &[Gate] =
+const G247: &[Gate] =
     &[ptx("Feature '.m16n8k8'", 7, 0, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(80)], Stage::Form)];
-const G239: &[Gate] =
+const G248: &[Gate] =
     &[ptx("Feature '.m16n8k4'", 7, 0, Stage::Form), sm("Feature '.m16n8k4'", &[Target::sm(80)], Stage::Form)];
-const G240: &[Gate] = &[
+const G249: &[Gate] = &[
     ptx("Feature '.m8n8k4 with double types'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k4 with double types'", &[Target::sm(80)], Stage::Form),
 ];
-const G241: &[Gate] = &[
+const G250: &[Gate] = &[
     ptx("Feature '.m16n8k4 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k4 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G242: &[Gate] = &[
+const G251: &[Gate] = &[
     ptx("Feature '.m16n8k8 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k8 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G243: &[Gate] = &[
+const G252: &[Gate] = &[
     ptx("Feature '.m16n8k16 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k16 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G244: &[Gate] =
+const G253: &[Gate] =
     &[ptx("Feature '.m8n8k16'", 6, 5, Stage::Form), sm("Feature '.m8n8k16'", &[Target::sm(75)], Stage::Form)];
-const G245: &[Gate] = &[
+const G254: &[Gate] = &[
     ptx("Feature '.m16n8k32'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k32'", &[Target::sm(80)], Stage::Form),
 ];
-const G246: &[Gate] =
+const G255: &[Gate] =
     &[ptx("Feature '.m8n8k32'", 6, 5, Stage::Form), sm("Feature '.m8n8k32'", &[Target::sm(75)], Stage::Form)];
-const G247: &[Gate] = &[
+const G256: &[Gate] = &[
     ptx("Feature '.m16n8k64'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k64'", &[Target::sm(80)], Stage::Form),
 ];
-const G248: &[Gate] = &[
+const G257: &[Gate] =
+    &[sm("Feature '.b1'", &[Target::sm(75)], Stage::Token), ptx("Feature '.b1'", 6, 3, Stage::Token)];
+const G258: &[Gate] = &[
     ptx("Modifier '.and' on 'mma'", 7, 1, Stage::Form),
     sm("Modifier '.and' on 'mma'", &[Target::sm(80)], Stage::Form),
 ];
-const G249: &[Gate] = &[
+const G259: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G250: &[Gate] = &[
+const G260: &[Gate] = &[
     ptx("Feature '.m16n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k128'", &[Target::sm(80)], Stage::Form),
 ];
-const G251: &[Gate] = &[
+const G261: &[Gate] = &[
     ptx("Feature '.m16n8k256'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k256'", &[Target::sm(80)], Stage::Form),
 ];
-const G252: &[Gate] = &[
+const G262: &[Gate] = &[
     ptx("Feature '.kind::f8f6f4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::f8f6f4'",
@@ -1055,11 +1097,11 @@ const G252: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G253: &[Gate] =
+const G263: &[Gate] =
     &[ptx("Feature 'mma with FP8 floating point type and .m16n8k16 shape'", 8, 7, Stage::Form)];
-const G254: &[Gate] =
+const G264: &[Gate] =
     &[ptx("Feature 'mma with FP8 floating point type and FP16 accumulation'", 8, 7, Stage::Form)];
-const G255: &[Gate] = &[
+const G265: &[Gate] = &[
     ptx("Feature '.kind::f8f6f4'", 8, 6, Stage::Form),
     sm(
         "Feature '.kind::f8f6f4'",
@@ -1071,11 +1113,11 @@ const G255: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G256: &[Gate] = &[
+const G266: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G257: &[Gate] = &[
+const G267: &[Gate] = &[
     ptx("Feature 'mma with with FP6/FP4 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with FP6/FP4 floating point type'",
@@ -1083,17 +1125,17 @@ const G257: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G258: &[Gate] = &[
+const G268: &[Gate] = &[
     ptx("Feature '.sp::ordered_metadata'", 8, 5, Stage::Token),
     sm("Feature '.sp::ordered_metadata'", &[Target::sm(80)], Stage::Token),
 ];
-const G259: &[Gate] = &[
+const G269: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
     sm("Feature 'Sparse MMA'", &[Target::sm(80)], Stage::Form),
 ];
-const G260: &[Gate] = &[
+const G270: &[Gate] = &[
     ptx("Feature 'mma with with F16 accumulator and F8 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with F16 accumulator and F8 floating point type'",
@@ -1101,7 +1143,7 @@ const G260: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G261: &[Gate] = &[
+const G271: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
@@ -1109,7 +1151,7 @@ const G261: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G262: &[Gate] = &[
+const G272: &[Gate] = &[
     ptx("Feature '.kind::mxf4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::mxf4'",
@@ -1121,7 +1163,7 @@ const G262: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G263: &[Gate] = &[
+const G273: &[Gate] = &[
     ptx("Feature '.block_scale'", 8, 6, Stage::Token),
     sm(
         "Feature '.block_scale'",
@@ -1133,7 +1175,7 @@ const G263: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G264: &[Gate] = &[
+const G274: &[Gate] = &[
     ptx("Feature '.scale_vec::2X'", 8, 6, Stage::Token),
     sm(
         "Feature '.scale_vec::2X'",
@@ -1146,11 +1188,11 @@ const G264: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G265: &[Gate] = &[
+const G275: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
     sm("Feature 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
 ];
-const G266: &[Gate] = &[
+const G276: &[Gate] = &[
     ptx("Feature '.kind::mxf4nvf4'", 8, 7, Stage::Token),
     sm(
         "Feature '.kind::mxf4nvf4'",
@@ -1162,7 +1204,7 @@ const G266: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G267: &[Gate] = &[
+const G277: &[Gate] = &[
     ptx("Feature '.scale_vec::4X'", 8, 7, Stage::Token),
     sm(
         "Feature '.scale_vec::4X'",
@@ -1175,8 +1217,8 @@ const G267: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G268: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
-const G269: &[Gate] = &[
+const G278: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
+const G279: &[Gate] = &[
     ptx("Feature '.kind::mxf8f6f4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::mxf8f6f4'",
@@ -1188,7 +1230,7 @@ const G269: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G270: &[Gate] = &[
+const G280: &[Gate] = &[
     ptx("Feature '.scale_vec::1X'", 8, 6, Stage::Token),
     sm(
         "Feature '.scale_vec::1X'",
@@ -1201,7 +1243,7 @@ const G270: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G271: &[Gate] = &[
+const G281: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
     sm("Feature 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
     sm(
@@ -1210,34 +1252,34 @@ const G271: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G272: &[Gate] = &[
+const G282: &[Gate] = &[
     sm("Feature 'movmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'movmatrix'", 7, 8, Stage::Form),
 ];
-const G273: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G274: &[Gate] = &[
+const G283: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G284: &[Gate] = &[
     sm("Feature 'mul.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'mul.f32x2'", 8, 6, Stage::Form),
 ];
-const G275: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G276: &[Gate] = &[
+const G285: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G286: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16'", 7, 8, Stage::Form),
 ];
-const G277: &[Gate] = &[
+const G287: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16x2'", 7, 8, Stage::Form),
 ];
-const G278: &[Gate] = &[
+const G288: &[Gate] = &[
     sm("Feature 'multimem.ld_reduce'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.ld_reduce'", 8, 1, Stage::Form),
 ];
-const G279: &[Gate] = &[
+const G289: &[Gate] = &[
     ptx("Feature '.e5m2'", 8, 6, Stage::Form),
     sm(
         "Feature '.e5m2'",
@@ -1250,7 +1292,7 @@ const G279: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G280: &[Gate] = &[
+const G290: &[Gate] = &[
     ptx("Feature '.e5m2x2'", 8, 6, Stage::Form),
     sm(
         "Feature '.e5m2x2'",
@@ -1263,7 +1305,7 @@ const G280: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G281: &[Gate] = &[
+const G291: &[Gate] = &[
     ptx("Feature '.e5m2x4'", 8, 6, Stage::Form),
     sm(
         "Feature '.e5m2x4'",
@@ -1276,7 +1318,7 @@ const G281: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G282: &[Gate] = &[
+const G292: &[Gate] = &[
     ptx("Feature '.e4m3'", 8, 6, Stage::Form),
     sm(
         "Feature '.e4m3'",
@@ -1289,7 +1331,7 @@ const G282: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G283: &[Gate] = &[
+const G293: &[Gate] = &[
     ptx("Feature '.e4m3x2'", 8, 6, Stage::Form),
     sm(
         "Feature '.e4m3x2'",
@@ -1302,7 +1344,7 @@ const G283: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G284: &[Gate] = &[
+const G294: &[Gate] = &[
     ptx("Feature '.e4m3x4'", 8, 6, Stage::Form),
     sm(
         "Feature '.e4m3x4'",
@@ -1315,138 +1357,138 @@ const G284: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G285: &[Gate] = &[
+const G295: &[Gate] = &[
     sm("Modifier '.acc::f32'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.acc::f32'", 8, 2, Stage::Form),
 ];
-const G286: &[Gate] = &[
+const G296: &[Gate] = &[
     sm("Feature 'multimem.st'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.st'", 8, 1, Stage::Form),
 ];
-const G287: &[Gate] = &[
+const G297: &[Gate] = &[
     sm("Feature 'multimem.red'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.red'", 8, 1, Stage::Form),
 ];
-const G288: &[Gate] = &[
+const G298: &[Gate] = &[
     sm("Instruction 'nanosleep'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'nanosleep'", 6, 2, Stage::Form),
 ];
-const G289: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
-const G290: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
-const G291: &[Gate] = &[
+const G299: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
+const G300: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
+const G301: &[Gate] = &[
     ptx("Feature 'pmevent.mask'", 3, 0, Stage::Form),
     sm("Feature 'pmevent.mask'", &[Target::sm(20)], Stage::Form),
 ];
-const G292: &[Gate] =
+const G302: &[Gate] =
     &[sm("Instruction 'popc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'popc'", 2, 0, Stage::Form)];
-const G293: &[Gate] = &[
+const G303: &[Gate] = &[
     sm("Instruction 'prefetch'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetch'", 2, 0, Stage::Form),
 ];
-const G294: &[Gate] = &[
+const G304: &[Gate] = &[
     ptx("Modifier 'cache eviction priority' on 'prefetch'", 7, 4, Stage::Token),
     sm("Modifier 'cache eviction priority' on 'prefetch'", &[Target::sm(80)], Stage::Token),
 ];
-const G295: &[Gate] = &[
+const G305: &[Gate] = &[
     sm("Modifier '.tensormap'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.tensormap'", 8, 0, Stage::Token),
 ];
-const G296: &[Gate] = &[
+const G306: &[Gate] = &[
     sm("Instruction 'prefetchu'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetchu'", 2, 0, Stage::Form),
 ];
-const G297: &[Gate] =
+const G307: &[Gate] =
     &[sm("Instruction 'prmt'", &[Target::sm(20)], Stage::Form), ptx("Feature 'prmt'", 2, 0, Stage::Form)];
-const G298: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G299: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Form)];
-const G300: &[Gate] = &[
+const G308: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G309: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G310: &[Gate] = &[
     ptx("Feature 'rcp.approx.f64'", 2, 1, Stage::Form),
     sm("Instruction 'rcp.approx.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G301: &[Gate] = &[
+const G311: &[Gate] = &[
     sm("Instruction 'red with this operation on .b64'", &[Target::sm(32)], Stage::Form),
     ptx("Instruction 'red with this operation on .b64'", 3, 1, Stage::Form),
 ];
-const G302: &[Gate] =
+const G312: &[Gate] =
     &[ptx("Feature 'red'", 1, 2, Stage::Form), sm("Instruction 'red'", &[Target::sm(11)], Stage::Form)];
-const G303: &[Gate] = &[
+const G313: &[Gate] = &[
     sm("Instruction 'red.add.f64'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction 'red.add.f64'", 5, 0, Stage::Form),
 ];
-const G304: &[Gate] = &[
+const G314: &[Gate] = &[
     sm("Instruction 'red of 64 bits'", &[Target::sm(12)], Stage::Form),
     ptx("Instruction 'red of 64 bits'", 1, 2, Stage::Form),
 ];
-const G305: &[Gate] = &[
+const G315: &[Gate] = &[
     sm("Instruction 'red.shared of 64 bits'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction 'red.shared of 64 bits'", 2, 0, Stage::Form),
 ];
-const G306: &[Gate] = &[
+const G316: &[Gate] = &[
     ptx("Feature 'red with .noftz and .f32'", 9, 4, Stage::Form),
     sm("Feature 'red with .noftz and .f32'", &[Target::sm(90)], Stage::Form),
 ];
-const G307: &[Gate] = &[
+const G317: &[Gate] = &[
     ptx("Feature 'red'", 1, 2, Stage::Form),
     sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
     sm("Instruction 'red.add.f32'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction 'red.add.f32'", 2, 0, Stage::Form),
 ];
-const G308: &[Gate] = &[
+const G318: &[Gate] = &[
     sm("Instruction 'red.add.f16'", &[Target::sm(70)], Stage::Form),
     ptx("Instruction 'red.add.f16'", 6, 3, Stage::Form),
 ];
-const G309: &[Gate] = &[
+const G319: &[Gate] = &[
     sm("Instruction 'red.add.f16x2'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction 'red.add.f16x2'", 6, 2, Stage::Form),
 ];
-const G310: &[Gate] = &[
+const G320: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Instruction 'red.add.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction 'red.add.bf16'", 7, 8, Stage::Form),
 ];
-const G311: &[Gate] = &[
+const G321: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Instruction 'red.add.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction 'red.add.bf16x2'", 7, 8, Stage::Form),
 ];
-const G312: &[Gate] = &[
+const G322: &[Gate] = &[
     sm("Instruction 'red with this operation on 64 bits'", &[Target::sm(32)], Stage::Form),
     ptx("Instruction 'red with this operation on 64 bits'", 3, 1, Stage::Form),
 ];
-const G313: &[Gate] = &[
+const G323: &[Gate] = &[
     ptx("Feature 'red'", 1, 2, Stage::Form),
     sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
     sm("Feature 'red instruction with vector types'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'red instruction with vector types'", 8, 1, Stage::Form),
 ];
-const G314: &[Gate] = &[
+const G324: &[Gate] = &[
     ptx("Feature 'red.async'", 8, 1, Stage::Form),
     sm("Feature 'red.async'", &[Target::sm(90)], Stage::Form),
 ];
-const G315: &[Gate] = &[
+const G325: &[Gate] = &[
     sm("Feature 'st.async/red.async with .mmio modifier'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .mmio modifier'", 8, 7, Stage::Form),
 ];
-const G316: &[Gate] = &[
+const G326: &[Gate] = &[
     sm("Feature 'st.async/red.async with .global state space'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .global state space'", 8, 7, Stage::Form),
 ];
-const G317: &[Gate] =
+const G327: &[Gate] =
     &[sm("Feature 'redux'", &[Target::sm(80)], Stage::Form), ptx("Feature 'redux'", 7, 0, Stage::Form)];
-const G318: &[Gate] = &[
+const G328: &[Gate] = &[
     sm("Instruction 'redux.f32'", &[Target::new(100, Suffix::Family)], Stage::Form),
     ptx("Instruction 'redux.f32'", 8, 6, Stage::Form),
 ];
-const G319: &[Gate] = &[
+const G329: &[Gate] = &[
     ptx("Feature 'rsqrt.approx.ftz.f64'", 4, 0, Stage::Form),
     sm("Instruction 'rsqrt.approx.ftz.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G320: &[Gate] =
+const G330: &[Gate] =
     &[sm("Feature 'set.bf16'", &[Target::sm(90)], Stage::Form), ptx("Feature 'set.bf16'", 7, 8, Stage::Form)];
-const G321: &[Gate] = &[
+const G331: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Late),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Late),
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
@@ -1456,7 +1498,7 @@ const G321: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G322: &[Gate] = &[
+const G332: &[Gate] = &[
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
     sm(
         "Feature 'half precision floating point set instruction with integer result'",
@@ -1464,13 +1506,14 @@ const G322: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G323: &[Gate] = &[
+const G333: &[Gate] = &[
     sm("Feature 'set.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'set.bf16x2'", 7, 8, Stage::Form),
 ];
-const G324: &[Gate] = &[
+const G334: &[Gate] = &[
+    ptx("Feature 'setmaxnreg.inc'", 8, 0, Stage::Form),
     sm(
-        "Instruction 'setmaxnreg'",
+        "Instruction 'setmaxnreg.inc'",
         &[
             Target::new(90, Suffix::Architecture),
             Target::new(100, Suffix::Family),
@@ -1479,72 +1522,84 @@ const G324: &[Gate] = &[
         ],
         Stage::Form,
     ),
-    ptx("Instruction 'setmaxnreg'", 8, 0, Stage::Form),
 ];
-const G325: &[Gate] = &[
+const G335: &[Gate] = &[
+    ptx("Feature 'setmaxnreg.dec'", 8, 0, Stage::Form),
+    sm(
+        "Instruction 'setmaxnreg.dec'",
+        &[
+            Target::new(90, Suffix::Architecture),
+            Target::new(100, Suffix::Family),
+            Target::new(110, Suffix::Family),
+            Target::new(120, Suffix::Family),
+        ],
+        Stage::Form,
+    ),
+];
+const G336: &[Gate] = &[
     sm("Feature 'setp.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16'", 7, 8, Stage::Form),
 ];
-const G326: &[Gate] = &[
+const G337: &[Gate] = &[
     sm("Feature 'setp.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16x2'", 7, 8, Stage::Form),
 ];
-const G327: &[Gate] =
+const G338: &[Gate] =
     &[sm("Instruction 'shf'", &[Target::sm(32)], Stage::Form), ptx("Feature 'shf'", 3, 1, Stage::Form)];
-const G328: &[Gate] = &[
+const G339: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'shfl'", 3, 0, Stage::Form),
     until("Instruction 'shfl' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G329: &[Gate] = &[
+const G340: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'shfl'", 3, 0, Stage::Form),
     ptx("Feature 'shfl.sync'", 6, 0, Stage::Form),
 ];
-const G330: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G331: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Form)];
-const G332: &[Gate] = &[
-    sm("Instruction 'st'", &[Target::sm(20)], Stage::Token),
-    ptx("Feature 'cache operation'", 2, 0, Stage::Token),
+const G341: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G342: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G343: &[Gate] = &[
+    sm("Instruction 'st'", &[Target::sm(20)], Stage::Modifier),
+    ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G333: &[Gate] = &[
-    ptx("Modifier '.evict_normal' on 'st'", 7, 4, Stage::Token),
-    sm("Modifier '.evict_normal' on 'st'", &[Target::sm(70)], Stage::Token),
+const G344: &[Gate] = &[
+    ptx("Modifier '.evict_normal' on 'st'", 7, 4, Stage::Modifier),
+    sm("Modifier '.evict_normal' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G334: &[Gate] = &[
-    ptx("Modifier '.evict_unchanged' on 'st'", 7, 4, Stage::Token),
-    sm("Modifier '.evict_unchanged' on 'st'", &[Target::sm(70)], Stage::Token),
+const G345: &[Gate] = &[
+    ptx("Modifier '.evict_unchanged' on 'st'", 7, 4, Stage::Modifier),
+    sm("Modifier '.evict_unchanged' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G335: &[Gate] = &[
-    ptx("Modifier '.evict_first' on 'st'", 7, 4, Stage::Token),
-    sm("Modifier '.evict_first' on 'st'", &[Target::sm(70)], Stage::Token),
+const G346: &[Gate] = &[
+    ptx("Modifier '.evict_first' on 'st'", 7, 4, Stage::Modifier),
+    sm("Modifier '.evict_first' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G336: &[Gate] = &[
-    ptx("Modifier '.evict_last' on 'st'", 7, 4, Stage::Token),
-    sm("Modifier '.evict_last' on 'st'", &[Target::sm(70)], Stage::Token),
+const G347: &[Gate] = &[
+    ptx("Modifier '.evict_last' on 'st'", 7, 4, Stage::Modifier),
+    sm("Modifier '.evict_last' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G337: &[Gate] = &[
-    ptx("Modifier '.no_allocate' on 'st'", 7, 4, Stage::Token),
-    sm("Modifier '.no_allocate' on 'st'", &[Target::sm(70)], Stage::Token),
+const G348: &[Gate] = &[
+    ptx("Modifier '.no_allocate' on 'st'", 7, 4, Stage::Modifier),
+    sm("Modifier '.no_allocate' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G338: &[Gate] =
+const G349: &[Gate] =
     &[ptx("Feature 'st.async'", 8, 1, Stage::Form), sm("Feature 'st.async'", &[Target::sm(90)], Stage::Form)];
-const G339: &[Gate] = &[
+const G350: &[Gate] = &[
     sm("Feature 'stackrestore'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stackrestore'", 7, 3, Stage::Form),
 ];
-const G340: &[Gate] = &[
+const G351: &[Gate] = &[
     sm("Feature 'stacksave'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stacksave'", 7, 3, Stage::Form),
 ];
-const G341: &[Gate] =
+const G352: &[Gate] =
     &[sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form), ptx("Feature 'stmatrix'", 7, 8, Stage::Form)];
-const G342: &[Gate] = &[sm(
+const G353: &[Gate] = &[sm(
     "Feature '.m16n8'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
     Stage::Token,
 )];
-const G343: &[Gate] = &[
+const G354: &[Gate] = &[
     sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'stmatrix'", 7, 8, Stage::Form),
     ptx("Feature '.m16n8'", 8, 6, Stage::Form),
@@ -1558,79 +1613,79 @@ const G343: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G344: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G345: &[Gate] = &[
+const G355: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G356: &[Gate] = &[
     sm("Feature 'sub.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32x2'", 8, 6, Stage::Form),
 ];
-const G346: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G347: &[Gate] = &[
+const G357: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G358: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16'", 7, 8, Stage::Form),
 ];
-const G348: &[Gate] = &[
+const G359: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16x2'", 7, 8, Stage::Form),
 ];
-const G349: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
-const G350: &[Gate] = &[
+const G360: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
+const G361: &[Gate] = &[
     sm("Feature 'sub.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.f16'", 8, 6, Stage::Form),
 ];
-const G351: &[Gate] = &[
+const G362: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G352: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
-const G353: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
-const G354: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
-const G355: &[Gate] = &[
-    sm("Instruction 'suld'", &[Target::sm(20)], Stage::Token),
-    ptx("Feature 'cache operation'", 2, 0, Stage::Token),
+const G363: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
+const G364: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
+const G365: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
+const G366: &[Gate] = &[
+    sm("Instruction 'suld'", &[Target::sm(20)], Stage::Modifier),
+    ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G356: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
-const G357: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
-const G358: &[Gate] = &[
+const G367: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
+const G368: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
+const G369: &[Gate] = &[
     ptx("Feature '64-bit min/max operation on sured.b'", 8, 1, Stage::Form),
     sm("Feature '64-bit min/max operation on sured.b'", &[Target::sm(50)], Stage::Form),
 ];
-const G359: &[Gate] = &[
+const G370: &[Gate] = &[
     ptx("Feature '.b64 on sured.p'", 8, 1, Stage::Form),
     sm("Feature '.b64 on sured.p'", &[Target::sm(50)], Stage::Form),
 ];
-const G360: &[Gate] = &[
-    sm("Instruction 'sust'", &[Target::sm(20)], Stage::Token),
-    ptx("Feature 'cache operation'", 2, 0, Stage::Token),
+const G371: &[Gate] = &[
+    sm("Instruction 'sust'", &[Target::sm(20)], Stage::Modifier),
+    ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G361: &[Gate] = &[
+const G372: &[Gate] = &[
     sm("Feature 'sust.p with array geometry'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'sust.p with array geometry'", 4, 1, Stage::Form),
 ];
-const G362: &[Gate] =
+const G373: &[Gate] =
     &[sm("Instruction 'szext'", &[Target::sm(70)], Stage::Form), ptx("Feature 'szext'", 7, 6, Stage::Form)];
-const G363: &[Gate] =
+const G374: &[Gate] =
     &[sm("Feature 'tanh'", &[Target::sm(75)], Stage::Form), ptx("Feature 'tanh'", 7, 0, Stage::Form)];
-const G364: &[Gate] = &[
+const G375: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16'", 7, 8, Stage::Form),
 ];
-const G365: &[Gate] = &[
+const G376: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16x2'", 7, 8, Stage::Form),
 ];
-const G366: &[Gate] = &[
+const G377: &[Gate] = &[
     ptx("Feature '.cta_group::1'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::1'",
@@ -1638,7 +1693,7 @@ const G366: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G367: &[Gate] = &[
+const G378: &[Gate] = &[
     ptx("Feature '.cta_group::2'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::2'",
@@ -1646,7 +1701,7 @@ const G367: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G368: &[Gate] = &[
+const G379: &[Gate] = &[
     ptx("Feature 'tcgen05.alloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.alloc'",
@@ -1654,7 +1709,7 @@ const G368: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G369: &[Gate] = &[
+const G380: &[Gate] = &[
     ptx("Feature 'tcgen05.dealloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.dealloc'",
@@ -1662,7 +1717,7 @@ const G369: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G370: &[Gate] = &[
+const G381: &[Gate] = &[
     ptx("Feature 'tcgen05.relinquish_alloc_permit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.relinquish_alloc_permit'",
@@ -1670,27 +1725,27 @@ const G370: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G371: &[Gate] = &[sm(
+const G382: &[Gate] = &[sm(
     "Feature '.16x64b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G372: &[Gate] = &[sm(
+const G383: &[Gate] = &[sm(
     "Feature '.16x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G373: &[Gate] = &[sm(
+const G384: &[Gate] = &[sm(
     "Feature '.16x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G374: &[Gate] = &[sm(
+const G385: &[Gate] = &[sm(
     "Feature '.32x32b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G375: &[Gate] = &[
+const G386: &[Gate] = &[
     ptx("Feature 'tcgen05.ld'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.ld'",
@@ -1698,12 +1753,12 @@ const G375: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G376: &[Gate] = &[sm(
+const G387: &[Gate] = &[sm(
     "Feature '.16x32bx2'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G377: &[Gate] = &[
+const G388: &[Gate] = &[
     ptx("Feature 'tcgen05.st'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.st'",
@@ -1711,7 +1766,7 @@ const G377: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G378: &[Gate] = &[
+const G389: &[Gate] = &[
     ptx("Feature 'tcgen05.wait'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.wait'",
@@ -1719,22 +1774,22 @@ const G378: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G379: &[Gate] = &[sm(
+const G390: &[Gate] = &[sm(
     "Feature '.128x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G380: &[Gate] = &[sm(
+const G391: &[Gate] = &[sm(
     "Feature '.4x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G381: &[Gate] = &[sm(
+const G392: &[Gate] = &[sm(
     "Feature '.128x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G382: &[Gate] = &[
+const G393: &[Gate] = &[
     ptx("Feature 'tcgen05.cp'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.cp'",
@@ -1742,17 +1797,17 @@ const G382: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G383: &[Gate] = &[sm(
+const G394: &[Gate] = &[sm(
     "Feature '.64x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G384: &[Gate] = &[sm(
+const G395: &[Gate] = &[sm(
     "Feature '.32x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G385: &[Gate] = &[
+const G396: &[Gate] = &[
     ptx("Feature 'tcgen05.shift'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.shift'",
@@ -1764,7 +1819,7 @@ const G385: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G386: &[Gate] = &[
+const G397: &[Gate] = &[
     ptx("Feature '.kind::f16'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::f16'",
@@ -1772,7 +1827,7 @@ const G386: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G387: &[Gate] = &[
+const G398: &[Gate] = &[
     ptx("Feature '.kind::tf32'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::tf32'",
@@ -1780,7 +1835,7 @@ const G387: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G388: &[Gate] = &[
+const G399: &[Gate] = &[
     ptx("Feature '.kind::i8'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::i8'",
@@ -1788,7 +1843,7 @@ const G388: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G389: &[Gate] = &[
+const G400: &[Gate] = &[
     ptx("Feature '.collector::a::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::fill'",
@@ -1796,7 +1851,7 @@ const G389: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G390: &[Gate] = &[
+const G401: &[Gate] = &[
     ptx("Feature '.collector::a::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::use'",
@@ -1804,7 +1859,7 @@ const G390: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G391: &[Gate] = &[
+const G402: &[Gate] = &[
     ptx("Feature '.collector::a::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::lastuse'",
@@ -1812,7 +1867,7 @@ const G391: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G392: &[Gate] = &[
+const G403: &[Gate] = &[
     ptx("Feature '.collector::a::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::discard'",
@@ -1820,7 +1875,7 @@ const G392: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G393: &[Gate] = &[
+const G404: &[Gate] = &[
     ptx("Feature 'tcgen05.mma'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma'",
@@ -1828,7 +1883,7 @@ const G393: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G394: &[Gate] = &[
+const G405: &[Gate] = &[
     ptx("Feature '.block16'", 8, 8, Stage::Token),
     sm(
         "Feature '.block16'",
@@ -1836,7 +1891,7 @@ const G394: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G395: &[Gate] = &[
+const G406: &[Gate] = &[
     ptx("Feature '.block32'", 8, 8, Stage::Token),
     sm(
         "Feature '.block32'",
@@ -1844,7 +1899,7 @@ const G395: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G396: &[Gate] = &[
+const G407: &[Gate] = &[
     ptx("Feature 'tcgen05.commit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.commit'",
@@ -1852,7 +1907,7 @@ const G396: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G397: &[Gate] = &[
+const G408: &[Gate] = &[
     ptx("Feature 'tcgen05.fence'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.fence'",
@@ -1860,7 +1915,7 @@ const G397: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G398: &[Gate] = &[
+const G409: &[Gate] = &[
     ptx("Feature 'tensormap.replace.swizzle_atomicity'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tensormap.replace.swizzle_atomicity'",
@@ -1872,7 +1927,7 @@ const G398: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G399: &[Gate] = &[
+const G410: &[Gate] = &[
     ptx("Feature 'tensormap.replace'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.replace'",
@@ -1885,122 +1940,120 @@ const G399: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G400: &[Gate] = &[
+const G411: &[Gate] = &[
     ptx("Feature 'tensormap.cp_fenceproxy'", 8, 3, Stage::Form),
     sm("Instruction 'tensormap.cp_fenceproxy'", &[Target::sm(90)], Stage::Form),
 ];
-const G401: &[Gate] =
+const G412: &[Gate] =
     &[sm("Instruction 'testp'", &[Target::sm(20)], Stage::Form), ptx("Feature 'testp'", 2, 0, Stage::Form)];
-const G402: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
-const G403: &[Gate] = &[
+const G413: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
+const G414: &[Gate] = &[
     sm("Feature 'multi-sample textures'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'multi-sample textures'", 3, 2, Stage::Modifier),
 ];
-const G404: &[Gate] = &[ptx("Feature 'tex.uni'", 3, 2, Stage::Form)];
-const G405: &[Gate] = &[ptx("Feature 'tex.base'", 3, 1, Stage::Form)];
-const G406: &[Gate] = &[ptx("Feature 'tex.level'", 3, 1, Stage::Form)];
-const G407: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
-const G408: &[Gate] = &[ptx("Feature 'tex.grad'", 3, 1, Stage::Form)];
-const G409: &[Gate] = &[
+const G415: &[Gate] = &[ptx("Feature 'tex.uni'", 3, 2, Stage::Form)];
+const G416: &[Gate] = &[ptx("Feature 'tex.base'", 3, 1, Stage::Form)];
+const G417: &[Gate] = &[ptx("Feature 'tex.level'", 3, 1, Stage::Form)];
+const G418: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
+const G419: &[Gate] = &[ptx("Feature 'tex.grad'", 3, 1, Stage::Form)];
+const G420: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tex'", 4, 3, Stage::Form),
 ];
-const G410: &[Gate] = &[
+const G421: &[Gate] = &[
     ptx("Feature 'tex.base'", 3, 1, Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tex'", 4, 3, Stage::Form),
 ];
-const G411: &[Gate] = &[
+const G422: &[Gate] = &[
     ptx("Feature 'tex.level'", 3, 1, Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tex'", 4, 3, Stage::Form),
 ];
-const G412: &[Gate] = &[
+const G423: &[Gate] = &[
     ptx("Feature 'tex.grad'", 3, 1, Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tex'", 4, 3, Stage::Form),
 ];
-const G413: &[Gate] = &[ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form)];
-const G414: &[Gate] = &[ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form)];
-const G415: &[Gate] = &[ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form)];
-const G416: &[Gate] = &[ptx("Feature 'tld4.uni'", 3, 2, Stage::Form)];
-const G417: &[Gate] = &[
+const G424: &[Gate] = &[ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form)];
+const G425: &[Gate] = &[ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form)];
+const G426: &[Gate] = &[ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form)];
+const G427: &[Gate] = &[ptx("Feature 'tld4.uni'", 3, 2, Stage::Form)];
+const G428: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tld4'", 4, 3, Stage::Form),
 ];
-const G418: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
-const G419: &[Gate] = &[
+const G429: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
+const G430: &[Gate] = &[
     ptx("Feature 'num_samples attribute'", 4, 1, Stage::Form),
     sm("Feature 'num_samples attribute'", &[Target::sm(30)], Stage::Form),
 ];
-const G420: &[Gate] = &[
+const G431: &[Gate] = &[
     sm("Instruction 'txq.level'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'txq.level'", 4, 3, Stage::Form),
 ];
-const G421: &[Gate] = &[
-    sm("Instruction 'vabsdiff'", &[Target::sm(20)], Stage::Form),
-    ptx("Feature 'vabsdiff'", 2, 0, Stage::Form),
-];
-const G422: &[Gate] =
-    &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G423: &[Gate] =
-    &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G424: &[Gate] =
-    &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vadd'", 2, 0, Stage::Form)];
-const G425: &[Gate] =
-    &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G426: &[Gate] =
-    &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G427: &[Gate] =
-    &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G428: &[Gate] =
-    &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G429: &[Gate] =
-    &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vmad'", 2, 0, Stage::Form)];
-const G430: &[Gate] =
-    &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vmax'", 2, 0, Stage::Form)];
-const G431: &[Gate] =
-    &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G432: &[Gate] =
-    &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G433: &[Gate] =
-    &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vmin'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G434: &[Gate] =
-    &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G435: &[Gate] =
+    &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G436: &[Gate] =
+    &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G437: &[Gate] =
+    &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G438: &[Gate] =
+    &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G439: &[Gate] =
+    &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G440: &[Gate] =
+    &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G441: &[Gate] =
+    &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G442: &[Gate] =
+    &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G443: &[Gate] =
+    &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G444: &[Gate] =
+    &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G445: &[Gate] =
+    &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G446: &[Gate] =
     &[sm("Instruction 'vmin4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G436: &[Gate] = &[
+const G447: &[Gate] = &[
     ptx("Feature 'vote.ballot'", 2, 0, Stage::Form),
     sm("Instruction 'vote.ballot'", &[Target::sm(20)], Stage::Form),
 ];
-const G437: &[Gate] = &[
+const G448: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     until("Instruction 'vote' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G438: &[Gate] = &[
+const G449: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     ptx("Feature 'vote.sync'", 6, 0, Stage::Form),
     sm("Instruction 'vote.sync'", &[Target::sm(30)], Stage::Form),
 ];
-const G439: &[Gate] =
-    &[sm("Instruction 'vset'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vset'", 2, 0, Stage::Form)];
-const G440: &[Gate] =
+const G450: &[Gate] =
+    &[sm("Instruction 'vset'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G451: &[Gate] =
     &[sm("Instruction 'vset2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G441: &[Gate] =
+const G452: &[Gate] =
     &[sm("Instruction 'vset4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G442: &[Gate] =
-    &[sm("Instruction 'vshl'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vshl'", 2, 0, Stage::Form)];
-const G443: &[Gate] =
-    &[sm("Instruction 'vshr'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vshr'", 2, 0, Stage::Form)];
-const G444: &[Gate] =
-    &[sm("Instruction 'vsub'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vsub'", 2, 0, Stage::Form)];
-const G445: &[Gate] =
+const G453: &[Gate] =
+    &[sm("Instruction 'vshl'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G454: &[Gate] =
+    &[sm("Instruction 'vshr'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G455: &[Gate] =
+    &[sm("Instruction 'vsub'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G456: &[Gate] =
     &[sm("Instruction 'vsub2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G446: &[Gate] =
+const G457: &[Gate] =
     &[sm("Instruction 'vsub4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G447: &[Gate] = &[
+const G458: &[Gate] = &[
     ptx("Feature 'WGMMA with floating point types'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with floating point types'",
@@ -2008,12 +2061,12 @@ const G447: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G448: &[Gate] = &[
+const G459: &[Gate] = &[
     ptx("Feature 'WGMMA with FP8 types'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.mma_async with FP8 types'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G449: &[Gate] = &[ptx("Feature 'WGMMA with mixed integer types'", 8, 4, Stage::Form)];
-const G450: &[Gate] = &[
+const G460: &[Gate] = &[ptx("Feature 'WGMMA with mixed integer types'", 8, 4, Stage::Form)];
+const G461: &[Gate] = &[
     ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with integer types'",
@@ -2021,7 +2074,7 @@ const G450: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G451: &[Gate] = &[
+const G462: &[Gate] = &[
     ptx("Feature 'WGMMA with boolean type'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with boolean type'",
@@ -2029,77 +2082,97 @@ const G451: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G452: &[Gate] = &[
+const G463: &[Gate] = &[
+    ptx("Feature 'Sparse WGMMA with floating point types'", 8, 2, Stage::Form),
+    sm(
+        "Instruction 'wgmma.mma_async with floating point types'",
+        &[Target::new(90, Suffix::Architecture)],
+        Stage::Form,
+    ),
+];
+const G464: &[Gate] = &[
+    ptx("Feature 'Sparse WGMMA with FP8 types'", 8, 2, Stage::Form),
+    sm("Instruction 'wgmma.mma_async with FP8 types'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
+];
+const G465: &[Gate] = &[
+    ptx("Feature 'Sparse WGMMA with integer types'", 8, 2, Stage::Form),
+    sm(
+        "Instruction 'wgmma.mma_async with integer types'",
+        &[Target::new(90, Suffix::Architecture)],
+        Stage::Form,
+    ),
+];
+const G466: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.fence'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G453: &[Gate] = &[
+const G467: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.commit_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G454: &[Gate] = &[
+const G468: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.wait_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G455: &[Gate] = &[
+const G469: &[Gate] = &[
     ptx("Feature '.m16n16k16'", 6, 0, Stage::Form),
     sm("Modifier '.m16n16k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G456: &[Gate] = &[
+const G470: &[Gate] = &[
     ptx("Feature '.m8n32k16'", 6, 1, Stage::Form),
     sm("Modifier '.m8n32k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G457: &[Gate] = &[
+const G471: &[Gate] = &[
     ptx("Feature '.m32n8k16'", 6, 1, Stage::Form),
     sm("Modifier '.m32n8k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G458: &[Gate] = &[
+const G472: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G459: &[Gate] = &[
+const G473: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'WMMA with .bf16/.tf32 FP types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with .bf16/.tf32 FP types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G460: &[Gate] = &[
+const G474: &[Gate] = &[
     ptx("Feature '.m16n16k8'", 7, 0, Stage::Form),
     sm("Modifier '.m16n16k8'", &[Target::sm(80)], Stage::Form),
 ];
-const G461: &[Gate] =
+const G475: &[Gate] =
     &[ptx("Feature '.m8n8k4'", 7, 0, Stage::Form), sm("Modifier '.m8n8k4'", &[Target::sm(80)], Stage::Form)];
-const G462: &[Gate] = &[
+const G476: &[Gate] = &[
     ptx("Feature 'WMMA with fp64 types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with fp64 types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G463: &[Gate] = &[
+const G477: &[Gate] = &[
     ptx("Feature 'WMMA with integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with integer types'", &[Target::sm(72)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G464: &[Gate] = &[
+const G478: &[Gate] = &[
     ptx("Feature '.m8n8k32'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k32'", &[Target::sm(75)], Stage::Form),
 ];
-const G465: &[Gate] = &[
+const G479: &[Gate] = &[
     ptx("Feature 'WMMA with sub-byte integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with sub-byte integer types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G466: &[Gate] = &[
+const G480: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G467: &[Gate] = &[
+const G481: &[Gate] = &[
     ptx("Feature 'WMMA with bit types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with bit types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G468: &[Gate] = &[
+const G482: &[Gate] = &[
     ptx("Modifier '.and' on 'wmma.mma'", 7, 1, Stage::Form),
     sm("Modifier '.and' on 'wmma.mma'", &[Target::sm(80)], Stage::Form),
 ];
@@ -2188,20 +2261,24 @@ const C60: &[Choice] = &[md(Mod::Idx)];
 const C61: &[Choice] = &[md(Mod::TryCancel)];
 const C62: &[Choice] = &[md(Mod::Async)];
 const C63: &[Choice] = &[md(Mod::SharedCta).gated(G25)];
-const C64: &[Choice] = &[md(Mod::MbarrierCompleteTxBytes).gated(G66)];
+const C64: &[Choice] = &[md(Mod::MbarrierCompleteTxBytes).gated(G67)];
 const C65: &[Choice] = &[md(Mod::MulticastClusterAll)];
 const C66: &[Choice] = &[ty(Type::B128).gated(G33)];
 const C67: &[Choice] = &[md(Mod::QueryCancel)];
-const C68: &[Choice] = &[md(Mod::IsCanceled)];
-const C69: &[Choice] = &[md(Mod::GetFirstCtaidX), md(Mod::GetFirstCtaidY), md(Mod::GetFirstCtaidZ)];
-const C70: &[Choice] = &[md(Mod::GetFirstCtaid)];
+const C68: &[Choice] = &[md(Mod::IsCanceled).gated(G70)];
+const C69: &[Choice] = &[
+    md(Mod::GetFirstCtaidX).gated(G72),
+    md(Mod::GetFirstCtaidY).gated(G73),
+    md(Mod::GetFirstCtaidZ).gated(G74),
+];
+const C70: &[Choice] = &[md(Mod::GetFirstCtaid).gated(G75)];
 const C71: &[Choice] = &[md(Mod::V4)];
 const C72: &[Choice] = &[ty(Type::B16), ty(Type::B32), ty(Type::B64)];
 const C73: &[Choice] = &[ty(Type::F32), ty(Type::F64)];
-const C74: &[Choice] = &[md(Mod::Approx).gated(G72)];
-const C75: &[Choice] = &[md(Mod::Ca).gated(G73), md(Mod::Cg).gated(G73)];
+const C74: &[Choice] = &[md(Mod::Approx).gated(G78)];
+const C75: &[Choice] = &[md(Mod::Ca).gated(G79), md(Mod::Cg).gated(G79)];
 const C76: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
-const C77: &[Choice] = &[md(Mod::L264B).gated(G74), md(Mod::L2128B).gated(G74), md(Mod::L2256B).gated(G75)];
+const C77: &[Choice] = &[md(Mod::L264B).gated(G80), md(Mod::L2128B).gated(G80), md(Mod::L2256B).gated(G81)];
 const C78: &[Choice] = &[md(Mod::CommitGroup)];
 const C79: &[Choice] = &[md(Mod::WaitGroup)];
 const C80: &[Choice] = &[md(Mod::WaitAll)];
@@ -2209,10 +2286,10 @@ const C81: &[Choice] = &[md(Mod::Mbarrier)];
 const C82: &[Choice] = &[md(Mod::Noinc)];
 const C83: &[Choice] = &[ty(Type::B64)];
 const C84: &[Choice] = &[md(Mod::Bulk)];
-const C85: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::SharedCta).gated(G82)];
+const C85: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::SharedCta).gated(G88)];
 const C86: &[Choice] = &[md(Mod::SharedCluster).gated(G26)];
-const C87: &[Choice] = &[md(Mod::BulkGroup).gated(G84)];
-const C88: &[Choice] = &[md(Mod::MulticastCluster).gated(G85)];
+const C87: &[Choice] = &[md(Mod::BulkGroup).gated(G90)];
+const C88: &[Choice] = &[md(Mod::MulticastCluster).gated(G91)];
 const C89: &[Choice] = &[md(Mod::CpMask)];
 const C90: &[Choice] = &[md(Mod::Reduce)];
 const C91: &[Choice] = &[
@@ -2240,11 +2317,11 @@ const C92: &[Choice] = &[
 const C93: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64)];
 const C94: &[Choice] = &[md(Mod::Prefetch)];
 const C95: &[Choice] = &[md(Mod::L2)];
-const C96: &[Choice] = &[md(Mod::Read).gated(G90)];
+const C96: &[Choice] = &[md(Mod::Read).gated(G96)];
 const C97: &[Choice] = &[md(Mod::Tensor)];
 const C98: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d), md(Mod::N4d), md(Mod::N5d)];
-const C99: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::SharedCta).gated(G92)];
-const C100: &[Choice] = &[md(Mod::Tile).gated(G93)];
+const C99: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::SharedCta).gated(G98)];
+const C100: &[Choice] = &[md(Mod::Tile).gated(G99)];
 const C101: &[Choice] = &[md(Mod::CtaGroup1), md(Mod::CtaGroup2)];
 const C102: &[Choice] = &[md(Mod::N3d)];
 const C103: &[Choice] = &[md(Mod::Im2col)];
@@ -2271,14 +2348,14 @@ const C113: &[Choice] = &[md(Mod::Rni), md(Mod::Rzi), md(Mod::Rmi), md(Mod::Rpi)
 const C114: &[Choice] = &[ty(Type::F16)];
 const C115: &[Choice] = &[ty(Type::Bf16).gated(G3)];
 const C116: &[Choice] = &[md(Mod::Rn), md(Mod::Rz)];
-const C117: &[Choice] = &[md(Mod::Relu).gated(G107)];
-const C118: &[Choice] = &[md(Mod::Satfinite).gated(G108)];
+const C117: &[Choice] = &[md(Mod::Relu).gated(G113)];
+const C118: &[Choice] = &[md(Mod::Satfinite).gated(G114)];
 const C119: &[Choice] = &[md(Mod::Rna)];
-const C120: &[Choice] = &[ty(Type::Tf32).gated(G110)];
+const C120: &[Choice] = &[ty(Type::Tf32).gated(G116)];
 const C121: &[Choice] = &[ty(Type::F16x2)];
 const C122: &[Choice] = &[ty(Type::Bf16x2).gated(G4)];
-const C123: &[Choice] = &[md(Mod::Rs).gated(G114)];
-const C124: &[Choice] = &[ty(Type::E4m3x2).gated(G115), ty(Type::E5m2x2).gated(G116)];
+const C123: &[Choice] = &[md(Mod::Rs).gated(G120)];
+const C124: &[Choice] = &[ty(Type::E4m3x2).gated(G121), ty(Type::E5m2x2).gated(G122)];
 const C125: &[Choice] = &[ty(Type::E2m3x2), ty(Type::E3m2x2)];
 const C126: &[Choice] = &[ty(Type::E2m1x2)];
 const C127: &[Choice] = &[md(Mod::Rz), md(Mod::Rp)];
@@ -2289,10 +2366,10 @@ const C131: &[Choice] = &[ty(Type::E2m1x4)];
 const C132: &[Choice] = &[md(Mod::Pack)];
 const C133: &[Choice] = &[ty(Type::U16), ty(Type::S16)];
 const C134: &[Choice] = &[
-    ty(Type::U2).gated(G120),
-    ty(Type::S2).gated(G121),
-    ty(Type::U4).gated(G122),
-    ty(Type::S4).gated(G123),
+    ty(Type::U2).gated(G126),
+    ty(Type::S2).gated(G127),
+    ty(Type::U4).gated(G128),
+    ty(Type::S4).gated(G129),
     ty(Type::U8),
     ty(Type::S8),
 ];
@@ -2304,7 +2381,7 @@ const C135: &[Choice] = &[
     md(Mod::SharedCta).gated(G25),
     md(Mod::SharedCluster).gated(G26),
     md(Mod::Param),
-    md(Mod::ParamEntry).gated(G124),
+    md(Mod::ParamEntry).gated(G130),
 ];
 const C136: &[Choice] = &[md(Mod::To)];
 const C137: &[Choice] = &[md(Mod::Full)];
@@ -2312,45 +2389,45 @@ const C138: &[Choice] =
     &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S32), ty(Type::S64)];
 const C139: &[Choice] = &[md(Mod::Lo), md(Mod::Hi)];
 const C140: &[Choice] = &[ty(Type::U32), ty(Type::S32)];
-const C141: &[Choice] = &[ty(Type::Bf16).gated(G136), ty(Type::Bf16x2).gated(G137)];
+const C141: &[Choice] = &[ty(Type::Bf16).gated(G143), ty(Type::Bf16x2).gated(G144)];
 const C142: &[Choice] = &[
-    md(Mod::Sc).gated(G138),
+    md(Mod::Sc).gated(G145),
     md(Mod::AcqRel).gated(G23),
     md(Mod::Acquire).gated(G21),
     md(Mod::Release).gated(G22),
 ];
-const C143: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G141)];
-const C144: &[Choice] = &[md(Mod::Release).gated(G22)];
-const C145: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G141)];
-const C146: &[Choice] = &[md(Mod::MbarrierInit).gated(G142)];
-const C147: &[Choice] = &[md(Mod::Proxy)];
-const C148: &[Choice] = &[md(Mod::Alias).gated(G143)];
-const C149: &[Choice] = &[md(Mod::Async).gated(G145)];
+const C143: &[Choice] = &[md(Mod::Async).gated(G146)];
+const C144: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G149)];
+const C145: &[Choice] = &[md(Mod::Release).gated(G22)];
+const C146: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G149)];
+const C147: &[Choice] = &[md(Mod::MbarrierInit).gated(G150)];
+const C148: &[Choice] = &[md(Mod::Proxy)];
+const C149: &[Choice] = &[md(Mod::Alias).gated(G151)];
 const C150: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25), md(Mod::SharedCluster).gated(G26)];
 const C151: &[Choice] = &[md(Mod::TensormapGeneric)];
 const C152: &[Choice] = &[md(Mod::AsyncGeneric)];
-const C153: &[Choice] = &[md(Mod::Oob).gated(G150)];
-const C154: &[Choice] = &[ty(Type::F16).gated(G151), ty(Type::Bf16).gated(G152)];
-const C155: &[Choice] = &[md(Mod::LaunchDependents), md(Mod::Wait)];
+const C153: &[Choice] = &[md(Mod::Oob).gated(G157)];
+const C154: &[Choice] = &[ty(Type::F16).gated(G158), ty(Type::Bf16).gated(G159)];
+const C155: &[Choice] = &[md(Mod::LaunchDependents).gated(G162), md(Mod::Wait).gated(G163)];
 const C156: &[Choice] = &[md(Mod::Texref), md(Mod::Samplerref), md(Mod::Surfref)];
-const C157: &[Choice] = &[md(Mod::Weak).gated(G158)];
+const C157: &[Choice] = &[md(Mod::Weak).gated(G167)];
 const C158: &[Choice] = &[
     md(Mod::Const),
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamEntry).gated(G124),
-    md(Mod::ParamFunc).gated(G159),
+    md(Mod::ParamEntry).gated(G130),
+    md(Mod::ParamFunc).gated(G168),
     md(Mod::Shared),
     md(Mod::SharedCta).gated(G25),
     md(Mod::SharedCluster).gated(G26),
 ];
 const C159: &[Choice] = &[
-    md(Mod::Ca).gated(G160),
-    md(Mod::Cg).gated(G160),
-    md(Mod::Cs).gated(G160),
-    md(Mod::Lu).gated(G160),
-    md(Mod::Cv).gated(G160),
+    md(Mod::Ca).gated(G169),
+    md(Mod::Cg).gated(G169),
+    md(Mod::Cs).gated(G169),
+    md(Mod::Lu).gated(G169),
+    md(Mod::Cv).gated(G169),
 ];
 const C160: &[Choice] = &[
     ty(Type::B8),
@@ -2370,20 +2447,20 @@ const C160: &[Choice] = &[
     ty(Type::B128).gated(G33),
 ];
 const C161: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G163),
-    md(Mod::L1EvictUnchanged).gated(G164),
-    md(Mod::L1EvictFirst).gated(G165),
-    md(Mod::L1EvictLast).gated(G166),
-    md(Mod::L1NoAllocate).gated(G167),
+    md(Mod::L1EvictNormal).gated(G172),
+    md(Mod::L1EvictUnchanged).gated(G173),
+    md(Mod::L1EvictFirst).gated(G174),
+    md(Mod::L1EvictLast).gated(G175),
+    md(Mod::L1NoAllocate).gated(G176),
 ];
 const C162: &[Choice] = &[md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictLast)];
-const C163: &[Choice] = &[md(Mod::Volatile).gated(G168)];
+const C163: &[Choice] = &[md(Mod::Volatile).gated(G177)];
 const C164: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Acquire).gated(G21)];
-const C165: &[Choice] = &[md(Mod::Mmio).gated(G169)];
+const C165: &[Choice] = &[md(Mod::Mmio).gated(G178)];
 const C166: &[Choice] = &[md(Mod::Relaxed).gated(G20)];
 const C167: &[Choice] = &[md(Mod::Sys)];
-const C168: &[Choice] = &[md(Mod::Ca).gated(G160), md(Mod::Cg).gated(G160), md(Mod::Cs).gated(G160)];
-const C169: &[Choice] = &[md(Mod::Nc).gated(G170)];
+const C168: &[Choice] = &[md(Mod::Ca).gated(G169), md(Mod::Cg).gated(G169), md(Mod::Cs).gated(G169)];
+const C169: &[Choice] = &[md(Mod::Nc).gated(G179)];
 const C170: &[Choice] = &[md(Mod::M8n8)];
 const C171: &[Choice] = &[md(Mod::X1)];
 const C172: &[Choice] = &[md(Mod::Trans)];
@@ -2393,7 +2470,7 @@ const C175: &[Choice] = &[md(Mod::X4)];
 const C176: &[Choice] = &[md(Mod::M8n16)];
 const C177: &[Choice] = &[md(Mod::B8x16)];
 const C178: &[Choice] = &[md(Mod::B6x16P32), md(Mod::B4x16P64)];
-const C179: &[Choice] = &[md(Mod::M16n16).gated(G173)];
+const C179: &[Choice] = &[md(Mod::M16n16).gated(G182)];
 const C180: &[Choice] = &[ty(Type::B8)];
 const C181: &[Choice] = &[md(Mod::Or), md(Mod::And)];
 const C182: &[Choice] = &[md(Mod::Hi), md(Mod::Lo)];
@@ -2402,37 +2479,37 @@ const C184: &[Choice] = &[ty(Type::U16), ty(Type::U32), ty(Type::S16), ty(Type::
 const C185: &[Choice] = &[md(Mod::Hi)];
 const C186: &[Choice] = &[md(Mod::Any)];
 const C187: &[Choice] = &[md(Mod::All)];
-const C188: &[Choice] = &[md(Mod::NaN).gated(G184)];
-const C189: &[Choice] = &[md(Mod::Xorsign).gated(G185)];
-const C190: &[Choice] = &[md(Mod::Abs).gated(G186)];
+const C188: &[Choice] = &[md(Mod::NaN).gated(G193)];
+const C189: &[Choice] = &[md(Mod::Xorsign).gated(G194)];
+const C190: &[Choice] = &[md(Mod::Abs).gated(G195)];
 const C191: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G189)];
-const C192: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G190)];
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G198)];
+const C192: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G199)];
 const C193: &[Choice] = &[md(Mod::Init)];
 const C194: &[Choice] = &[md(Mod::Inval)];
 const C195: &[Choice] = &[md(Mod::ExpectTx)];
 const C196: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G25), md(Mod::SharedCluster).gated(G26)];
 const C197: &[Choice] = &[md(Mod::Cta), md(Mod::Cluster).gated(G24)];
 const C198: &[Choice] = &[md(Mod::CompleteTx)];
-const C199: &[Choice] = &[md(Mod::Release).gated(G198), md(Mod::Relaxed).gated(G199)];
+const C199: &[Choice] = &[md(Mod::Release).gated(G207), md(Mod::Relaxed).gated(G208)];
 const C200: &[Choice] = &[md(Mod::NoComplete)];
-const C201: &[Choice] = &[md(Mod::Release).gated(G203), md(Mod::Relaxed).gated(G204)];
+const C201: &[Choice] = &[md(Mod::Release).gated(G212), md(Mod::Relaxed).gated(G213)];
 const C202: &[Choice] = &[md(Mod::ArriveDrop)];
-const C203: &[Choice] = &[md(Mod::Release).gated(G206), md(Mod::Relaxed).gated(G207)];
-const C204: &[Choice] = &[md(Mod::Release).gated(G211), md(Mod::Relaxed).gated(G212)];
+const C203: &[Choice] = &[md(Mod::Release).gated(G215), md(Mod::Relaxed).gated(G216)];
+const C204: &[Choice] = &[md(Mod::Release).gated(G220), md(Mod::Relaxed).gated(G221)];
 const C205: &[Choice] = &[md(Mod::TestWait)];
-const C206: &[Choice] = &[md(Mod::Acquire).gated(G214), md(Mod::Relaxed).gated(G215)];
+const C206: &[Choice] = &[md(Mod::Acquire).gated(G223), md(Mod::Relaxed).gated(G224)];
 const C207: &[Choice] = &[md(Mod::Parity)];
-const C208: &[Choice] = &[md(Mod::Acquire).gated(G217), md(Mod::Relaxed).gated(G218)];
+const C208: &[Choice] = &[md(Mod::Acquire).gated(G226), md(Mod::Relaxed).gated(G227)];
 const C209: &[Choice] = &[md(Mod::TryWait)];
-const C210: &[Choice] = &[md(Mod::Acquire).gated(G220), md(Mod::Relaxed).gated(G221)];
-const C211: &[Choice] = &[md(Mod::Acquire).gated(G223), md(Mod::Relaxed).gated(G224)];
+const C210: &[Choice] = &[md(Mod::Acquire).gated(G229), md(Mod::Relaxed).gated(G230)];
+const C211: &[Choice] = &[md(Mod::Acquire).gated(G232), md(Mod::Relaxed).gated(G233)];
 const C212: &[Choice] = &[md(Mod::PendingCount)];
-const C213: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G226)];
-const C214: &[Choice] = &[md(Mod::Alias).gated(G143), md(Mod::Async).gated(G145)];
+const C213: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G235)];
+const C214: &[Choice] = &[md(Mod::Alias).gated(G151), md(Mod::Async).gated(G146)];
 const C215: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G231)];
-const C216: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G232)];
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G240)];
+const C216: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G241)];
 const C217: &[Choice] = &[md(Mod::M8n8k4)];
 const C218: &[Choice] = &[md(Mod::Row), md(Mod::Col)];
 const C219: &[Choice] = &[ty(Type::F16), ty(Type::F32)];
@@ -2444,31 +2521,31 @@ const C224: &[Choice] = &[md(Mod::M8n8k4), md(Mod::M16n8k4), md(Mod::M16n8k8), m
 const C225: &[Choice] = &[md(Mod::M8n8k16), md(Mod::M16n8k16), md(Mod::M16n8k32)];
 const C226: &[Choice] = &[ty(Type::U8), ty(Type::S8)];
 const C227: &[Choice] = &[md(Mod::M8n8k32), md(Mod::M16n8k32), md(Mod::M16n8k64)];
-const C228: &[Choice] = &[ty(Type::U4).gated(G122), ty(Type::S4).gated(G123)];
+const C228: &[Choice] = &[ty(Type::U4).gated(G128), ty(Type::S4).gated(G129)];
 const C229: &[Choice] = &[md(Mod::M8n8k128), md(Mod::M16n8k128), md(Mod::M16n8k256)];
-const C230: &[Choice] = &[ty(Type::B1)];
+const C230: &[Choice] = &[ty(Type::B1).gated(G257)];
 const C231: &[Choice] = &[md(Mod::Xor), md(Mod::And)];
 const C232: &[Choice] = &[md(Mod::M16n8k16), md(Mod::M16n8k32)];
-const C233: &[Choice] = &[md(Mod::KindF8f6f4).gated(G252)];
+const C233: &[Choice] = &[md(Mod::KindF8f6f4).gated(G262)];
 const C234: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2)];
 const C235: &[Choice] = &[md(Mod::M16n8k32)];
 const C236: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2), ty(Type::E3m2), ty(Type::E2m3), ty(Type::E2m1)];
-const C237: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G258)];
+const C237: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G268)];
 const C238: &[Choice] = &[md(Mod::M16n8k16)];
 const C239: &[Choice] = &[md(Mod::M16n8k8)];
 const C240: &[Choice] = &[md(Mod::M16n8k64)];
 const C241: &[Choice] = &[md(Mod::M16n8k128)];
 const C242: &[Choice] = &[md(Mod::SpOrderedMetadata)];
-const C243: &[Choice] = &[md(Mod::KindMxf4).gated(G262)];
-const C244: &[Choice] = &[md(Mod::BlockScale).gated(G263)];
-const C245: &[Choice] = &[md(Mod::ScaleVec2X).gated(G264)];
+const C243: &[Choice] = &[md(Mod::KindMxf4).gated(G272)];
+const C244: &[Choice] = &[md(Mod::BlockScale).gated(G273)];
+const C245: &[Choice] = &[md(Mod::ScaleVec2X).gated(G274)];
 const C246: &[Choice] = &[ty(Type::E2m1)];
 const C247: &[Choice] = &[ty(Type::Ue8m0)];
-const C248: &[Choice] = &[md(Mod::KindMxf4nvf4).gated(G266)];
-const C249: &[Choice] = &[md(Mod::ScaleVec2X).gated(G264), md(Mod::ScaleVec4X).gated(G267)];
+const C248: &[Choice] = &[md(Mod::KindMxf4nvf4).gated(G276)];
+const C249: &[Choice] = &[md(Mod::ScaleVec2X).gated(G274), md(Mod::ScaleVec4X).gated(G277)];
 const C250: &[Choice] = &[ty(Type::Ue8m0), ty(Type::Ue4m3)];
-const C251: &[Choice] = &[md(Mod::KindMxf8f6f4).gated(G269)];
-const C252: &[Choice] = &[md(Mod::ScaleVec1X).gated(G270)];
+const C251: &[Choice] = &[md(Mod::KindMxf8f6f4).gated(G279)];
+const C252: &[Choice] = &[md(Mod::ScaleVec1X).gated(G280)];
 const C253: &[Choice] = &[
     ty(Type::Pred),
     ty(Type::B16),
@@ -2497,7 +2574,7 @@ const C254: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C255: &[Choice] = &[ty(Type::Bf16).gated(G276), ty(Type::Bf16x2).gated(G277)];
+const C255: &[Choice] = &[ty(Type::Bf16).gated(G286), ty(Type::Bf16x2).gated(G287)];
 const C256: &[Choice] = &[md(Mod::LdReduce)];
 const C257: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add), md(Mod::And), md(Mod::Or), md(Mod::Xor)];
 const C258: &[Choice] =
@@ -2511,12 +2588,12 @@ const C261: &[Choice] = &[
     ty(Type::Bf16x2).gated(G4),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::E5m2).gated(G279),
-    ty(Type::E5m2x2).gated(G280),
-    ty(Type::E5m2x4).gated(G281),
-    ty(Type::E4m3).gated(G282),
-    ty(Type::E4m3x2).gated(G283),
-    ty(Type::E4m3x4).gated(G284),
+    ty(Type::E5m2).gated(G289),
+    ty(Type::E5m2x2).gated(G290),
+    ty(Type::E5m2x4).gated(G291),
+    ty(Type::E4m3).gated(G292),
+    ty(Type::E4m3x2).gated(G293),
+    ty(Type::E4m3x4).gated(G294),
 ];
 const C262: &[Choice] = &[md(Mod::St)];
 const C263: &[Choice] = &[
@@ -2532,12 +2609,12 @@ const C263: &[Choice] = &[
     ty(Type::Bf16x2).gated(G4),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::E5m2).gated(G279),
-    ty(Type::E5m2x2).gated(G280),
-    ty(Type::E5m2x4).gated(G281),
-    ty(Type::E4m3).gated(G282),
-    ty(Type::E4m3x2).gated(G283),
-    ty(Type::E4m3x4).gated(G284),
+    ty(Type::E5m2).gated(G289),
+    ty(Type::E5m2x2).gated(G290),
+    ty(Type::E5m2x4).gated(G291),
+    ty(Type::E4m3).gated(G292),
+    ty(Type::E4m3x2).gated(G293),
+    ty(Type::E4m3x4).gated(G294),
 ];
 const C264: &[Choice] = &[
     ty(Type::B32),
@@ -2556,18 +2633,18 @@ const C264: &[Choice] = &[
 const C265: &[Choice] = &[md(Mod::Mask)];
 const C266: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
 const C267: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
-const C268: &[Choice] = &[md(Mod::L2EvictLast).gated(G294), md(Mod::L2EvictNormal).gated(G294)];
+const C268: &[Choice] = &[md(Mod::L2EvictLast).gated(G304), md(Mod::L2EvictNormal).gated(G304)];
 const C269: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
-const C270: &[Choice] = &[md(Mod::Tensormap).gated(G295)];
+const C270: &[Choice] = &[md(Mod::Tensormap).gated(G305)];
 const C271: &[Choice] = &[md(Mod::L1)];
 const C272: &[Choice] =
     &[md(Mod::F4e), md(Mod::B4e), md(Mod::Rc8), md(Mod::Ecl), md(Mod::Ecr), md(Mod::Rc16)];
 const C273: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Release).gated(G22)];
 const C274: &[Choice] = &[
-    ty(Type::F16).gated(G308),
-    ty(Type::F16x2).gated(G309),
-    ty(Type::Bf16).gated(G310),
-    ty(Type::Bf16x2).gated(G311),
+    ty(Type::F16).gated(G318),
+    ty(Type::F16x2).gated(G319),
+    ty(Type::Bf16).gated(G320),
+    ty(Type::Bf16x2).gated(G321),
 ];
 const C275: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::S64)];
 const C276: &[Choice] = &[md(Mod::Gpu), md(Mod::Sys)];
@@ -2624,9 +2701,10 @@ const C280: &[Choice] = &[
 const C281: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
 const C282: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
 const C283: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
-const C284: &[Choice] = &[md(Mod::L), md(Mod::R)];
-const C285: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
-const C286: &[Choice] = &[
+const C284: &[Choice] = &[md(Mod::Inc).gated(G334), md(Mod::Dec).gated(G335)];
+const C285: &[Choice] = &[md(Mod::L), md(Mod::R)];
+const C286: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
+const C287: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2637,26 +2715,26 @@ const C286: &[Choice] = &[
     ty(Type::S32),
     ty(Type::S64),
 ];
-const C287: &[Choice] = &[
+const C288: &[Choice] = &[
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamFunc).gated(G159),
+    md(Mod::ParamFunc).gated(G168),
     md(Mod::Shared),
     md(Mod::SharedCta).gated(G25),
     md(Mod::SharedCluster).gated(G26),
 ];
-const C288: &[Choice] =
-    &[md(Mod::Wb).gated(G332), md(Mod::Cg).gated(G332), md(Mod::Cs).gated(G332), md(Mod::Wt).gated(G332)];
-const C289: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G333),
-    md(Mod::L1EvictUnchanged).gated(G334),
-    md(Mod::L1EvictFirst).gated(G335),
-    md(Mod::L1EvictLast).gated(G336),
-    md(Mod::L1NoAllocate).gated(G337),
+const C289: &[Choice] =
+    &[md(Mod::Wb).gated(G343), md(Mod::Cg).gated(G343), md(Mod::Cs).gated(G343), md(Mod::Wt).gated(G343)];
+const C290: &[Choice] = &[
+    md(Mod::L1EvictNormal).gated(G344),
+    md(Mod::L1EvictUnchanged).gated(G345),
+    md(Mod::L1EvictFirst).gated(G346),
+    md(Mod::L1EvictLast).gated(G347),
+    md(Mod::L1NoAllocate).gated(G348),
 ];
-const C290: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
-const C291: &[Choice] = &[
+const C291: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
+const C292: &[Choice] = &[
     ty(Type::B32),
     ty(Type::B64),
     ty(Type::U32),
@@ -2666,49 +2744,49 @@ const C291: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C292: &[Choice] = &[md(Mod::M16n8).gated(G342)];
-const C293: &[Choice] = &[ty(Type::Bf16).gated(G347), ty(Type::Bf16x2).gated(G348)];
-const C294: &[Choice] = &[ty(Type::F16).gated(G350), ty(Type::Bf16).gated(G351)];
-const C295: &[Choice] = &[md(Mod::B)];
-const C296: &[Choice] = &[
+const C293: &[Choice] = &[md(Mod::M16n8).gated(G353)];
+const C294: &[Choice] = &[ty(Type::Bf16).gated(G358), ty(Type::Bf16x2).gated(G359)];
+const C295: &[Choice] = &[ty(Type::F16).gated(G361), ty(Type::Bf16).gated(G362)];
+const C296: &[Choice] = &[md(Mod::B)];
+const C297: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
-    md(Mod::N3d).gated(G353),
-    md(Mod::A1d).gated(G354),
-    md(Mod::A2d).gated(G354),
+    md(Mod::N3d).gated(G364),
+    md(Mod::A1d).gated(G365),
+    md(Mod::A2d).gated(G365),
 ];
-const C297: &[Choice] =
-    &[md(Mod::Ca).gated(G355), md(Mod::Cg).gated(G355), md(Mod::Cs).gated(G355), md(Mod::Cv).gated(G355)];
-const C298: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
-const C299: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
-const C300: &[Choice] = &[
+const C298: &[Choice] =
+    &[md(Mod::Ca).gated(G366), md(Mod::Cg).gated(G366), md(Mod::Cs).gated(G366), md(Mod::Cv).gated(G366)];
+const C299: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
+const C300: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
+const C301: &[Choice] = &[
     md(Mod::Width),
     md(Mod::Height),
     md(Mod::Depth),
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
-    md(Mod::ArraySize).gated(G356),
-    md(Mod::MemoryLayout).gated(G357),
+    md(Mod::ArraySize).gated(G367),
+    md(Mod::MemoryLayout).gated(G368),
 ];
-const C301: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
-const C302: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
-const C303: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
-const C304: &[Choice] = &[md(Mod::P)];
-const C305: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G359)];
-const C306: &[Choice] =
-    &[md(Mod::Wb).gated(G360), md(Mod::Cg).gated(G360), md(Mod::Cs).gated(G360), md(Mod::Wt).gated(G360)];
-const C307: &[Choice] = &[ty(Type::Bf16).gated(G364), ty(Type::Bf16x2).gated(G365)];
-const C308: &[Choice] = &[md(Mod::Alloc)];
-const C309: &[Choice] = &[md(Mod::Dealloc)];
-const C310: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
-const C311: &[Choice] = &[md(Mod::Ld)];
-const C312: &[Choice] = &[
-    md(Mod::N16x64b).gated(G371),
-    md(Mod::N16x128b).gated(G372),
-    md(Mod::N16x256b).gated(G373),
-    md(Mod::N32x32b).gated(G374),
-];
+const C302: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
+const C303: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
+const C304: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
+const C305: &[Choice] = &[md(Mod::P)];
+const C306: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G370)];
+const C307: &[Choice] =
+    &[md(Mod::Wb).gated(G371), md(Mod::Cg).gated(G371), md(Mod::Cs).gated(G371), md(Mod::Wt).gated(G371)];
+const C308: &[Choice] = &[ty(Type::Bf16).gated(G375), ty(Type::Bf16x2).gated(G376)];
+const C309: &[Choice] = &[md(Mod::Alloc)];
+const C310: &[Choice] = &[md(Mod::Dealloc)];
+const C311: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
+const C312: &[Choice] = &[md(Mod::Ld)];
 const C313: &[Choice] = &[
+    md(Mod::N16x64b).gated(G382),
+    md(Mod::N16x128b).gated(G383),
+    md(Mod::N16x256b).gated(G384),
+    md(Mod::N32x32b).gated(G385),
+];
+const C314: &[Choice] = &[
     md(Mod::X1),
     md(Mod::X2),
     md(Mod::X4),
@@ -2718,47 +2796,47 @@ const C313: &[Choice] = &[
     md(Mod::X64),
     md(Mod::X128),
 ];
-const C314: &[Choice] = &[md(Mod::Pack16b)];
-const C315: &[Choice] = &[md(Mod::N16x32bx2).gated(G376)];
-const C316: &[Choice] = &[md(Mod::Unpack16b)];
-const C317: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
-const C318: &[Choice] = &[md(Mod::Cp)];
-const C319: &[Choice] =
-    &[md(Mod::N128x256b).gated(G379), md(Mod::N4x256b).gated(G380), md(Mod::N128x128b).gated(G381)];
-const C320: &[Choice] = &[md(Mod::N64x128b).gated(G383)];
-const C321: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
-const C322: &[Choice] = &[md(Mod::N32x128b).gated(G384)];
-const C323: &[Choice] = &[md(Mod::Warpx4)];
-const C324: &[Choice] = &[md(Mod::Shift)];
-const C325: &[Choice] = &[md(Mod::Down)];
-const C326: &[Choice] = &[md(Mod::Mma)];
-const C327: &[Choice] = &[
-    md(Mod::KindF16).gated(G386),
-    md(Mod::KindTf32).gated(G387),
-    md(Mod::KindF8f6f4).gated(G252),
-    md(Mod::KindI8).gated(G388),
-];
+const C315: &[Choice] = &[md(Mod::Pack16b)];
+const C316: &[Choice] = &[md(Mod::N16x32bx2).gated(G387)];
+const C317: &[Choice] = &[md(Mod::Unpack16b)];
+const C318: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
+const C319: &[Choice] = &[md(Mod::Cp)];
+const C320: &[Choice] =
+    &[md(Mod::N128x256b).gated(G390), md(Mod::N4x256b).gated(G391), md(Mod::N128x128b).gated(G392)];
+const C321: &[Choice] = &[md(Mod::N64x128b).gated(G394)];
+const C322: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
+const C323: &[Choice] = &[md(Mod::N32x128b).gated(G395)];
+const C324: &[Choice] = &[md(Mod::Warpx4)];
+const C325: &[Choice] = &[md(Mod::Shift)];
+const C326: &[Choice] = &[md(Mod::Down)];
+const C327: &[Choice] = &[md(Mod::Mma)];
 const C328: &[Choice] = &[
-    md(Mod::CollectorAFill).gated(G389),
-    md(Mod::CollectorAUse).gated(G390),
-    md(Mod::CollectorALastuse).gated(G391),
-    md(Mod::CollectorADiscard).gated(G392),
+    md(Mod::KindF16).gated(G397),
+    md(Mod::KindTf32).gated(G398),
+    md(Mod::KindF8f6f4).gated(G262),
+    md(Mod::KindI8).gated(G399),
 ];
-const C329: &[Choice] = &[md(Mod::Sp)];
-const C330: &[Choice] =
-    &[md(Mod::KindMxf8f6f4).gated(G269), md(Mod::KindMxf4).gated(G262), md(Mod::KindMxf4nvf4).gated(G266)];
-const C331: &[Choice] = &[
-    md(Mod::ScaleVec1X).gated(G270),
-    md(Mod::ScaleVec2X).gated(G264),
-    md(Mod::ScaleVec4X).gated(G267),
-    md(Mod::Block16).gated(G394),
-    md(Mod::Block32).gated(G395),
+const C329: &[Choice] = &[
+    md(Mod::CollectorAFill).gated(G400),
+    md(Mod::CollectorAUse).gated(G401),
+    md(Mod::CollectorALastuse).gated(G402),
+    md(Mod::CollectorADiscard).gated(G403),
 ];
-const C332: &[Choice] = &[md(Mod::Commit)];
-const C333: &[Choice] = &[md(Mod::MbarrierArriveOne)];
-const C334: &[Choice] = &[md(Mod::FenceBeforeThreadSync), md(Mod::FenceAfterThreadSync)];
-const C335: &[Choice] = &[md(Mod::Replace)];
-const C336: &[Choice] = &[
+const C330: &[Choice] = &[md(Mod::Sp)];
+const C331: &[Choice] =
+    &[md(Mod::KindMxf8f6f4).gated(G279), md(Mod::KindMxf4).gated(G272), md(Mod::KindMxf4nvf4).gated(G276)];
+const C332: &[Choice] = &[
+    md(Mod::ScaleVec1X).gated(G280),
+    md(Mod::ScaleVec2X).gated(G274),
+    md(Mod::ScaleVec4X).gated(G277),
+    md(Mod::Block16).gated(G405),
+    md(Mod::Block32).gated(G406),
+];
+const C333: &[Choice] = &[md(Mod::Commit)];
+const C334: &[Choice] = &[md(Mod::MbarrierArriveOne)];
+const C335: &[Choice] = &[md(Mod::FenceBeforeThreadSync), md(Mod::FenceAfterThreadSync)];
+const C336: &[Choice] = &[md(Mod::Replace)];
+const C337: &[Choice] = &[
     md(Mod::GlobalAddress),
     md(Mod::Rank),
     md(Mod::Elemtype),
@@ -2767,11 +2845,11 @@ const C336: &[Choice] = &[
     md(Mod::FillMode),
     md(Mod::SwizzleAtomicity),
 ];
-const C337: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25)];
-const C338: &[Choice] = &[md(Mod::B1024)];
-const C339: &[Choice] = &[md(Mod::BoxDim), md(Mod::GlobalDim), md(Mod::GlobalStride), md(Mod::ElementStride)];
-const C340: &[Choice] = &[md(Mod::CpFenceproxy)];
-const C341: &[Choice] = &[
+const C338: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25)];
+const C339: &[Choice] = &[md(Mod::B1024)];
+const C340: &[Choice] = &[md(Mod::BoxDim), md(Mod::GlobalDim), md(Mod::GlobalStride), md(Mod::ElementStride)];
+const C341: &[Choice] = &[md(Mod::CpFenceproxy)];
+const C342: &[Choice] = &[
     md(Mod::Finite),
     md(Mod::Infinite),
     md(Mod::Number),
@@ -2779,61 +2857,61 @@ const C341: &[Choice] = &[
     md(Mod::Normal),
     md(Mod::Subnormal),
 ];
-const C342: &[Choice] = &[
+const C343: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G402),
-    md(Mod::Acube).gated(G402),
-    md(Mod::N2dms).gated(G403),
-    md(Mod::A2dms).gated(G403),
+    md(Mod::Cube).gated(G413),
+    md(Mod::Acube).gated(G413),
+    md(Mod::N2dms).gated(G414),
+    md(Mod::A2dms).gated(G414),
 ];
-const C343: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G1)];
-const C344: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
-const C345: &[Choice] = &[md(Mod::Base)];
-const C346: &[Choice] = &[md(Mod::Level)];
-const C347: &[Choice] = &[md(Mod::Grad)];
-const C348: &[Choice] = &[
+const C344: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G1)];
+const C345: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
+const C346: &[Choice] = &[md(Mod::Base)];
+const C347: &[Choice] = &[md(Mod::Level)];
+const C348: &[Choice] = &[md(Mod::Grad)];
+const C349: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G402),
-    md(Mod::Acube).gated(G402),
+    md(Mod::Cube).gated(G413),
+    md(Mod::Acube).gated(G413),
 ];
-const C349: &[Choice] = &[md(Mod::V2)];
-const C350: &[Choice] = &[ty(Type::F16x2).gated(G1)];
-const C351: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
-const C352: &[Choice] =
-    &[md(Mod::N2d), md(Mod::A2d).gated(G413), md(Mod::Cube).gated(G414), md(Mod::Acube).gated(G415)];
-const C353: &[Choice] = &[md(Mod::N2d), md(Mod::A2d), md(Mod::Cube), md(Mod::Acube)];
-const C354: &[Choice] = &[
+const C350: &[Choice] = &[md(Mod::V2)];
+const C351: &[Choice] = &[ty(Type::F16x2).gated(G1)];
+const C352: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
+const C353: &[Choice] =
+    &[md(Mod::N2d), md(Mod::A2d).gated(G424), md(Mod::Cube).gated(G425), md(Mod::Acube).gated(G426)];
+const C354: &[Choice] = &[md(Mod::N2d), md(Mod::A2d), md(Mod::Cube), md(Mod::Acube)];
+const C355: &[Choice] = &[
     md(Mod::Width),
     md(Mod::Height),
     md(Mod::Depth),
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
     md(Mod::NormalizedCoords),
-    md(Mod::ArraySize).gated(G356),
-    md(Mod::NumMipmapLevels).gated(G418),
-    md(Mod::NumSamples).gated(G419),
+    md(Mod::ArraySize).gated(G367),
+    md(Mod::NumMipmapLevels).gated(G429),
+    md(Mod::NumSamples).gated(G430),
     md(Mod::ForceUnnormalizedCoords),
     md(Mod::FilterMode),
     md(Mod::AddrMode0),
     md(Mod::AddrMode1),
     md(Mod::AddrMode2),
-    md(Mod::MemoryLayout).gated(G357),
+    md(Mod::MemoryLayout).gated(G368),
 ];
-const C355: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
-const C356: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
-const C357: &[Choice] = &[md(Mod::Po)];
-const C358: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
-const C359: &[Choice] = &[md(Mod::Ballot)];
-const C360: &[Choice] = &[md(Mod::MmaAsync)];
-const C361: &[Choice] = &[
+const C356: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
+const C357: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
+const C358: &[Choice] = &[md(Mod::Po)];
+const C359: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
+const C360: &[Choice] = &[md(Mod::Ballot)];
+const C361: &[Choice] = &[md(Mod::MmaAsync)];
+const C362: &[Choice] = &[
     md(Mod::M64n8k16),
     md(Mod::M64n16k16),
     md(Mod::M64n24k16),
@@ -2867,7 +2945,7 @@ const C361: &[Choice] = &[
     md(Mod::M64n248k16),
     md(Mod::M64n256k16),
 ];
-const C362: &[Choice] = &[
+const C363: &[Choice] = &[
     md(Mod::M64n8k8),
     md(Mod::M64n16k8),
     md(Mod::M64n24k8),
@@ -2901,7 +2979,7 @@ const C362: &[Choice] = &[
     md(Mod::M64n248k8),
     md(Mod::M64n256k8),
 ];
-const C363: &[Choice] = &[
+const C364: &[Choice] = &[
     md(Mod::M64n8k32),
     md(Mod::M64n16k32),
     md(Mod::M64n24k32),
@@ -2935,7 +3013,7 @@ const C363: &[Choice] = &[
     md(Mod::M64n248k32),
     md(Mod::M64n256k32),
 ];
-const C364: &[Choice] = &[
+const C365: &[Choice] = &[
     md(Mod::M64n8k32),
     md(Mod::M64n16k32),
     md(Mod::M64n24k32),
@@ -2955,8 +3033,8 @@ const C364: &[Choice] = &[
     md(Mod::M64n240k32),
     md(Mod::M64n256k32),
 ];
-const C365: &[Choice] = &[ty(Type::S8), ty(Type::U8)];
-const C366: &[Choice] = &[
+const C366: &[Choice] = &[ty(Type::S8), ty(Type::U8)];
+const C367: &[Choice] = &[
     md(Mod::M64n8k256),
     md(Mod::M64n16k256),
     md(Mod::M64n24k256),
@@ -2976,8 +3054,8 @@ const C366: &[Choice] = &[
     md(Mod::M64n240k256),
     md(Mod::M64n256k256),
 ];
-const C367: &[Choice] = &[md(Mod::And)];
-const C368: &[Choice] = &[
+const C368: &[Choice] = &[md(Mod::And)];
+const C369: &[Choice] = &[
     md(Mod::M64n8k64),
     md(Mod::M64n16k64),
     md(Mod::M64n24k64),
@@ -3011,7 +3089,7 @@ const C368: &[Choice] = &[
     md(Mod::M64n248k64),
     md(Mod::M64n256k64),
 ];
-const C369: &[Choice] = &[
+const C370: &[Choice] = &[
     md(Mod::M64n8k64),
     md(Mod::M64n16k64),
     md(Mod::M64n24k64),
@@ -3031,19 +3109,19 @@ const C369: &[Choice] = &[
     md(Mod::M64n240k64),
     md(Mod::M64n256k64),
 ];
-const C370: &[Choice] = &[md(Mod::Fence)];
-const C371: &[Choice] = &[md(Mod::Load)];
-const C372: &[Choice] = &[md(Mod::A)];
-const C373: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16)];
-const C374: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
-const C375: &[Choice] = &[md(Mod::M16n16k8)];
-const C376: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
-const C377: &[Choice] = &[md(Mod::M8n32k16)];
-const C378: &[Choice] = &[md(Mod::M32n8k16)];
-const C379: &[Choice] = &[md(Mod::M8n8k32)];
-const C380: &[Choice] = &[md(Mod::M8n8k128)];
-const C381: &[Choice] = &[md(Mod::C)];
-const C382: &[Choice] = &[
+const C371: &[Choice] = &[md(Mod::Fence)];
+const C372: &[Choice] = &[md(Mod::Load)];
+const C373: &[Choice] = &[md(Mod::A)];
+const C374: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16)];
+const C375: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
+const C376: &[Choice] = &[md(Mod::M16n16k8)];
+const C377: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
+const C378: &[Choice] = &[md(Mod::M8n32k16)];
+const C379: &[Choice] = &[md(Mod::M32n8k16)];
+const C380: &[Choice] = &[md(Mod::M8n8k32)];
+const C381: &[Choice] = &[md(Mod::M8n8k128)];
+const C382: &[Choice] = &[md(Mod::C)];
+const C383: &[Choice] = &[
     md(Mod::M16n16k16),
     md(Mod::M8n32k16),
     md(Mod::M32n8k16),
@@ -3051,14 +3129,14 @@ const C382: &[Choice] = &[
     md(Mod::M8n8k32),
     md(Mod::M8n8k128),
 ];
-const C383: &[Choice] =
+const C384: &[Choice] =
     &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
-const C384: &[Choice] = &[md(Mod::Store)];
-const C385: &[Choice] = &[md(Mod::D)];
-const C386: &[Choice] = &[ty(Type::U8)];
-const C387: &[Choice] = &[ty(Type::S8)];
-const C388: &[Choice] = &[ty(Type::U4).gated(G122)];
-const C389: &[Choice] = &[ty(Type::S4).gated(G123)];
+const C385: &[Choice] = &[md(Mod::Store)];
+const C386: &[Choice] = &[md(Mod::D)];
+const C387: &[Choice] = &[ty(Type::U8)];
+const C388: &[Choice] = &[ty(Type::S8)];
+const C389: &[Choice] = &[ty(Type::U4).gated(G128)];
+const C390: &[Choice] = &[ty(Type::S4).gated(G129)];
 
 const T0: &[Type] = &[Type::Pred];
 const T1: &[Type] = &[Type::U64, Type::S64];
@@ -3199,32 +3277,33 @@ const M4: &[Mod] = &[Mod::L2CacheHint];
 const M5: &[Mod] = &[Mod::Global];
 const M6: &[Mod] = &[Mod::Noftz];
 const M7: &[Mod] = &[Mod::Cta];
-const M8: &[Mod] = &[Mod::Acquire, Mod::Release, Mod::Relaxed];
-const M9: &[Mod] = &[Mod::MulticastClusterAll];
-const M10: &[Mod] = &[Mod::CpMask];
-const M11: &[Mod] = &[Mod::And, Mod::Or, Mod::Xor];
-const M12: &[Mod] = &[Mod::Inc, Mod::Dec];
-const M13: &[Mod] = &[Mod::Min, Mod::Max];
-const M14: &[Mod] = &[Mod::Add];
-const M15: &[Mod] = &[Mod::CtaGroup1];
-const M16: &[Mod] = &[Mod::CtaGroup2];
-const M17: &[Mod] = &[Mod::N1d];
-const M18: &[Mod] = &[Mod::Im2colNoOffs];
-const M19: &[Mod] = &[Mod::N2d];
-const M20: &[Mod] = &[Mod::Sat];
-const M21: &[Mod] = &[Mod::Ftz];
-const M22: &[Mod] = &[Mod::Satfinite];
-const M23: &[Mod] = &[Mod::Const];
-const M24: &[Mod] = &[Mod::Param, Mod::ParamEntry];
-const M25: &[Mod] = &[Mod::Rn, Mod::Rz, Mod::Rm, Mod::Rp];
-const M26: &[Mod] = &[Mod::Rn];
-const M27: &[Mod] = &[Mod::Cluster];
-const M28: &[Mod] = &[Mod::Acquire, Mod::Release];
-const M29: &[Mod] = &[Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta, Mod::MbarrierInit];
-const M30: &[Mod] = &[Mod::V2, Mod::V4, Mod::V8];
-const M31: &[Mod] = &[Mod::V8];
-const M32: &[Mod] = &[Mod::V4];
-const M33: &[Mod] = &[
+const M8: &[Mod] = &[Mod::Release, Mod::Relaxed];
+const M9: &[Mod] = &[Mod::Acquire];
+const M10: &[Mod] = &[Mod::MulticastClusterAll];
+const M11: &[Mod] = &[Mod::CpMask];
+const M12: &[Mod] = &[Mod::And, Mod::Or, Mod::Xor];
+const M13: &[Mod] = &[Mod::Inc, Mod::Dec];
+const M14: &[Mod] = &[Mod::Min, Mod::Max];
+const M15: &[Mod] = &[Mod::Add];
+const M16: &[Mod] = &[Mod::CtaGroup1];
+const M17: &[Mod] = &[Mod::CtaGroup2];
+const M18: &[Mod] = &[Mod::N1d];
+const M19: &[Mod] = &[Mod::Im2colNoOffs];
+const M20: &[Mod] = &[Mod::N2d];
+const M21: &[Mod] = &[Mod::Sat];
+const M22: &[Mod] = &[Mod::Ftz];
+const M23: &[Mod] = &[Mod::Satfinite];
+const M24: &[Mod] = &[Mod::Const];
+const M25: &[Mod] = &[Mod::Param, Mod::ParamEntry];
+const M26: &[Mod] = &[Mod::Rn, Mod::Rz, Mod::Rm, Mod::Rp];
+const M27: &[Mod] = &[Mod::Rn];
+const M28: &[Mod] = &[Mod::Cluster];
+const M29: &[Mod] = &[Mod::Acquire, Mod::Release];
+const M30: &[Mod] = &[Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta, Mod::MbarrierInit];
+const M31: &[Mod] = &[Mod::V2, Mod::V4, Mod::V8];
+const M32: &[Mod] = &[Mod::V8];
+const M33: &[Mod] = &[Mod::V4];
+const M34: &[Mod] = &[
     Mod::Const,
     Mod::Global,
     Mod::Local,
@@ -3235,7 +3314,7 @@ const M33: &[Mod] = &[
     Mod::SharedCta,
     Mod::SharedCluster,
 ];
-const M34: &[Mod] = &[
+const M35: &[Mod] = &[
     Mod::Const,
     Mod::Local,
     Mod::Param,
@@ -3245,7 +3324,7 @@ const M34: &[Mod] = &[
     Mod::SharedCta,
     Mod::SharedCluster,
 ];
-const M35: &[Mod] = &[
+const M36: &[Mod] = &[
     Mod::L1EvictNormal,
     Mod::L1EvictUnchanged,
     Mod::L1EvictFirst,
@@ -3255,15 +3334,14 @@ const M35: &[Mod] = &[
     Mod::L2EvictFirst,
     Mod::L2EvictLast,
 ];
-const M36: &[Mod] = &[Mod::Volatile];
-const M37: &[Mod] = &[Mod::Const, Mod::Param, Mod::ParamEntry, Mod::ParamFunc];
-const M38: &[Mod] = &[Mod::Local];
-const M39: &[Mod] = &[Mod::L2EvictNormal, Mod::L2EvictFirst, Mod::L2EvictLast];
-const M40: &[Mod] = &[Mod::V4, Mod::V8];
-const M41: &[Mod] = &[Mod::L264B, Mod::L2128B, Mod::L2256B];
-const M42: &[Mod] = &[Mod::Relu];
-const M43: &[Mod] = &[Mod::Relaxed];
-const M44: &[Mod] = &[Mod::Release, Mod::Relaxed];
+const M37: &[Mod] = &[Mod::Volatile];
+const M38: &[Mod] = &[Mod::Const, Mod::Param, Mod::ParamEntry, Mod::ParamFunc];
+const M39: &[Mod] = &[Mod::Local];
+const M40: &[Mod] = &[Mod::L2EvictNormal, Mod::L2EvictFirst, Mod::L2EvictLast];
+const M41: &[Mod] = &[Mod::V4, Mod::V8];
+const M42: &[Mod] = &[Mod::L264B, Mod::L2128B, Mod::L2256B];
+const M43: &[Mod] = &[Mod::Relu];
+const M44: &[Mod] = &[Mod::Relaxed];
 const M45: &[Mod] = &[Mod::Release];
 const M46: &[Mod] = &[Mod::Acquire, Mod::Relaxed];
 const M47: &[Mod] = &[Mod::M16n8k8];
@@ -4289,8 +4367,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 2,
         operands: &[],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G57) }],
-        gates: G58,
+        rules: &[Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G57) }],
+        gates: G59,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::BarrierCluster),
     },
@@ -4308,7 +4386,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G59,
+        gates: G60,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::bfe"),
     },
@@ -4327,7 +4405,7 @@ pub static FORMS: &[Form] = &[
             read("len", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G60,
+        gates: G61,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::bfi"),
     },
@@ -4340,24 +4418,24 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G61,
+        gates: G62,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::bfind"),
     },
     Form {
         opcode: Opcode::Bmsk,
-        syntax: "bmsk.mode.b32 d, a, b",
+        syntax: "bmsk.mode.b32 d:u32, a:u32, b:u32",
         section: "9.7.1.22",
         slots: &[slot("mode", C58), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(0)),
-            read("b", Kind::Source, Ty::Pick(0)),
+            write("d", Kind::Register, Ty::Fixed(Type::U32)),
+            read("a", Kind::Source, Ty::Fixed(Type::U32)),
+            read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G62,
+        gates: G63,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::bmsk"),
     },
@@ -4383,7 +4461,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G63,
+        gates: G64,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::brev"),
     },
@@ -4396,7 +4474,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G64,
+        gates: G65,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Brkpt),
     },
@@ -4412,7 +4490,7 @@ pub static FORMS: &[Form] = &[
             read("list", Kind::BranchTargets, Ty::None),
         ],
         rules: &[],
-        gates: G65,
+        gates: G66,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::BrxIdx),
     },
@@ -4444,8 +4522,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 2,
         operands: &[read("dst", Kind::Address, Ty::None), read("mbar", Kind::Address, Ty::None)],
-        rules: &[Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G67) }],
-        gates: G68,
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G68) }],
+        gates: G69,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TryCancel),
     },
@@ -4458,7 +4536,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(1))],
         rules: &[],
-        gates: G69,
+        gates: G71,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::QueryCancel),
     },
@@ -4471,7 +4549,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(1))],
         rules: &[],
-        gates: G69,
+        gates: G71,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::QueryCancel),
     },
@@ -4493,7 +4571,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G69,
+        gates: G71,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::QueryCancel),
     },
@@ -4506,7 +4584,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G70,
+        gates: G76,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::clz"),
     },
@@ -4536,7 +4614,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G71,
+        gates: G77,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::copysign"),
     },
@@ -4573,7 +4651,7 @@ pub static FORMS: &[Form] = &[
             read("src-size", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[],
-        gates: G76,
+        gates: G82,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -4598,7 +4676,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G76,
+        gates: G82,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -4624,7 +4702,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G76,
+        gates: G82,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -4648,7 +4726,7 @@ pub static FORMS: &[Form] = &[
             read("ignore-src", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G77,
+        gates: G83,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -4674,7 +4752,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G77,
+        gates: G83,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -4687,7 +4765,7 @@ pub static FORMS: &[Form] = &[
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G78,
+        gates: G84,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -4700,7 +4778,7 @@ pub static FORMS: &[Form] = &[
         head: 2,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G79,
+        gates: G85,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -4713,7 +4791,7 @@ pub static FORMS: &[Form] = &[
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G80,
+        gates: G86,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -4733,7 +4811,7 @@ pub static FORMS: &[Form] = &[
         head: 3,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G81,
+        gates: G87,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncArrive),
     },
@@ -4757,7 +4835,7 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G83,
+        gates: G89,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -4783,7 +4861,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G83,
+        gates: G89,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -4807,7 +4885,7 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G83,
+        gates: G89,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -4830,7 +4908,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G83,
+        gates: G89,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -4855,7 +4933,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G83,
+        gates: G89,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -4883,8 +4961,8 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G86) }],
-        gates: G83,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G92) }],
+        gates: G89,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -4908,8 +4986,8 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Source, Ty::Fixed(Type::U32)),
             read("mask", Kind::Source, Ty::Fixed(Type::U16)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G86) }],
-        gates: G83,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G92) }],
+        gates: G89,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -4935,8 +5013,8 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
             read("mask", Kind::Source, Ty::Fixed(Type::U16)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G86) }],
-        gates: G83,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G92) }],
+        gates: G89,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -4967,35 +5045,35 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M11)],
+                when: &[Condition::Has(M12)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T7)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M12)],
+                when: &[Condition::Has(M13)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M13)],
+                when: &[Condition::Has(M14)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T9)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M14)],
+                when: &[Condition::Has(M15)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T10)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M14), Condition::TypeIn(0, T11)],
+                when: &[Condition::Has(M15), Condition::TypeIn(0, T11)],
                 then: Consequence::Needs(&[Condition::Has(M6)], Fault::Missing("noftz")),
             },
             Rule {
                 when: &[Condition::Has(M6)],
-                then: Consequence::Needs(&[Condition::Has(M14)], Fault::Illegal(M6)),
+                then: Consequence::Needs(&[Condition::Has(M15)], Fault::Illegal(M6)),
             },
             Rule {
                 when: &[Condition::Has(M6)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Illegal(M6)),
             },
         ],
-        gates: G87,
+        gates: G93,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5023,23 +5101,23 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M11)],
+                when: &[Condition::Has(M12)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M12)],
+                when: &[Condition::Has(M13)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M13)],
+                when: &[Condition::Has(M14)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M14)],
+                when: &[Condition::Has(M15)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T14)], Fault::Types),
             },
         ],
-        gates: G87,
+        gates: G93,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5064,7 +5142,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G88,
+        gates: G94,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -5077,7 +5155,7 @@ pub static FORMS: &[Form] = &[
         head: 3,
         operands: &[],
         rules: &[],
-        gates: G89,
+        gates: G95,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -5090,7 +5168,7 @@ pub static FORMS: &[Form] = &[
         head: 3,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G91,
+        gates: G97,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -5120,10 +5198,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G94) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G95) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G101) },
         ],
-        gates: G96,
+        gates: G102,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5155,10 +5233,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G94) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G95) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G101) },
         ],
-        gates: G96,
+        gates: G102,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5189,10 +5267,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G94) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G95) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G101) },
         ],
-        gates: G96,
+        gates: G102,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5225,10 +5303,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G94) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G95) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G101) },
         ],
-        gates: G96,
+        gates: G102,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5259,10 +5337,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G94) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G95) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G101) },
         ],
-        gates: G96,
+        gates: G102,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5295,10 +5373,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G94) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G95) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G101) },
         ],
-        gates: G96,
+        gates: G102,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5329,10 +5407,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G94) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G95) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G101) },
         ],
-        gates: G96,
+        gates: G102,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5365,10 +5443,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G94) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G95) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G101) },
         ],
-        gates: G96,
+        gates: G102,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5397,15 +5475,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M17)],
-                then: Consequence::Needs(&[Condition::HasNot(M18)], Fault::Illegal(M17)),
+                when: &[Condition::Has(M18)],
+                then: Consequence::Needs(&[Condition::HasNot(M19)], Fault::Illegal(M18)),
             },
             Rule {
-                when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::HasNot(M18)], Fault::Illegal(M19)),
+                when: &[Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::HasNot(M19)], Fault::Illegal(M20)),
             },
         ],
-        gates: G96,
+        gates: G102,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5434,15 +5512,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M17)],
-                then: Consequence::Needs(&[Condition::HasNot(M18)], Fault::Illegal(M17)),
+                when: &[Condition::Has(M18)],
+                then: Consequence::Needs(&[Condition::HasNot(M19)], Fault::Illegal(M18)),
             },
             Rule {
-                when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::HasNot(M18)], Fault::Illegal(M19)),
+                when: &[Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::HasNot(M19)], Fault::Illegal(M20)),
             },
         ],
-        gates: G96,
+        gates: G102,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5473,15 +5551,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M17)],
-                then: Consequence::Needs(&[Condition::HasNot(M18)], Fault::Illegal(M17)),
+                when: &[Condition::Has(M18)],
+                then: Consequence::Needs(&[Condition::HasNot(M19)], Fault::Illegal(M18)),
             },
             Rule {
-                when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::HasNot(M18)], Fault::Illegal(M19)),
+                when: &[Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::HasNot(M19)], Fault::Illegal(M20)),
             },
         ],
-        gates: G97,
+        gates: G103,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5512,15 +5590,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M17)],
-                then: Consequence::Needs(&[Condition::HasNot(M18)], Fault::Illegal(M17)),
+                when: &[Condition::Has(M18)],
+                then: Consequence::Needs(&[Condition::HasNot(M19)], Fault::Illegal(M18)),
             },
             Rule {
-                when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::HasNot(M18)], Fault::Illegal(M19)),
+                when: &[Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::HasNot(M19)], Fault::Illegal(M20)),
             },
         ],
-        gates: G97,
+        gates: G103,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5547,7 +5625,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G98,
+        gates: G104,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -5575,7 +5653,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G98,
+        gates: G104,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -5603,7 +5681,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G98,
+        gates: G104,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -5631,7 +5709,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G98,
+        gates: G104,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -5655,7 +5733,7 @@ pub static FORMS: &[Form] = &[
             read("total-size", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G99,
+        gates: G105,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -5676,7 +5754,7 @@ pub static FORMS: &[Form] = &[
             read("fraction", Kind::Immediate, Ty::Fixed(Type::F32)).presence(Presence::Optional),
         ],
         rules: &[],
-        gates: G99,
+        gates: G105,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -5692,7 +5770,7 @@ pub static FORMS: &[Form] = &[
             read("access-property", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G99,
+        gates: G105,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -5709,36 +5787,36 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T15)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T16)], Fault::Illegal(M20)),
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T15)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T16)], Fault::Illegal(M21)),
             },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T17)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T18)], Fault::Illegal(M20)),
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T17)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T18)], Fault::Illegal(M21)),
             },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T8)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T19)], Fault::Illegal(M20)),
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T8)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T19)], Fault::Illegal(M21)),
             },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T6)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T20)], Fault::Illegal(M20)),
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T6)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T20)], Fault::Illegal(M21)),
             },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T21)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T22)], Fault::Illegal(M20)),
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T21)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T22)], Fault::Illegal(M21)),
             },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T23)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M20)),
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T23)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M21)),
             },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T25)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Illegal(M20)),
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T25)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Illegal(M21)),
             },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T27)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T6)], Fault::Illegal(M20)),
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T27)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T6)], Fault::Illegal(M21)),
             },
         ],
         gates: &[],
@@ -5757,8 +5835,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M21), Condition::TypeIn(0, T1)],
-            then: Consequence::Gates(G100),
+            when: &[Condition::Has(M22), Condition::TypeIn(0, T1)],
+            then: Consequence::Gates(G106),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -5782,8 +5860,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M21), Condition::TypeIn(0, T1)],
-            then: Consequence::Gates(G100),
+            when: &[Condition::Has(M22), Condition::TypeIn(0, T1)],
+            then: Consequence::Gates(G106),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -5801,8 +5879,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M21), Condition::TypeIn(0, T1)],
-            then: Consequence::Gates(G100),
+            when: &[Condition::Has(M22), Condition::TypeIn(0, T1)],
+            then: Consequence::Gates(G106),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -5820,7 +5898,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G101,
+        gates: G107,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_int"),
     },
@@ -5836,8 +5914,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M21), Condition::TypeIn(1, T28)],
-            then: Consequence::Gates(G102),
+            when: &[Condition::Has(M22), Condition::TypeIn(1, T28)],
+            then: Consequence::Gates(G108),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -5861,8 +5939,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M21), Condition::TypeIn(1, T28)],
-            then: Consequence::Gates(G102),
+            when: &[Condition::Has(M22), Condition::TypeIn(1, T28)],
+            then: Consequence::Gates(G108),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -5880,8 +5958,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M21), Condition::TypeIn(1, T28)],
-            then: Consequence::Gates(G102),
+            when: &[Condition::Has(M22), Condition::TypeIn(1, T28)],
+            then: Consequence::Gates(G108),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -5899,7 +5977,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G103,
+        gates: G109,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::int_to_float"),
     },
@@ -6070,7 +6148,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G100) }],
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G106) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
@@ -6086,8 +6164,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G104) }],
-        gates: G105,
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G110) }],
+        gates: G111,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6103,7 +6181,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)).wider(),
         ],
         rules: &[],
-        gates: G106,
+        gates: G112,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6119,7 +6197,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G106,
+        gates: G112,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6135,7 +6213,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G106,
+        gates: G112,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6151,7 +6229,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G106,
+        gates: G112,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6167,7 +6245,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G106,
+        gates: G112,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6185,7 +6263,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G109) }],
+        rules: &[Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G115) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -6204,7 +6282,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G109) }],
+        rules: &[Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G115) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -6217,7 +6295,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::B32)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G109) }],
+        rules: &[Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G115) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -6236,8 +6314,8 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::B32)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G111) }],
-        gates: G112,
+        rules: &[Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G117) }],
+        gates: G118,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
     },
@@ -6259,8 +6337,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)),
             read("b", Kind::Source, Ty::Pick(1)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G109) }],
-        gates: G113,
+        rules: &[Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G115) }],
+        gates: G119,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -6282,8 +6360,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)),
             read("b", Kind::Source, Ty::Pick(1)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G109) }],
-        gates: G113,
+        rules: &[Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G115) }],
+        gates: G119,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -6306,8 +6384,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G109) }],
-        gates: G113,
+        rules: &[Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G115) }],
+        gates: G119,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_stochastic"),
     },
@@ -6330,8 +6408,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G109) }],
-        gates: G113,
+        rules: &[Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G115) }],
+        gates: G119,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_stochastic"),
     },
@@ -6409,7 +6487,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G117,
+        gates: G123,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -6422,7 +6500,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: G117,
+        gates: G123,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -6445,7 +6523,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G117,
+        gates: G123,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -6458,7 +6536,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B8))],
         rules: &[],
-        gates: G117,
+        gates: G123,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -6475,7 +6553,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G118,
+        gates: G124,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -6493,7 +6571,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::B16)), read("a", Kind::Source, Ty::Pick(1))],
         rules: &[],
-        gates: G118,
+        gates: G124,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -6506,7 +6584,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: G118,
+        gates: G124,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -6592,7 +6670,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G119,
+        gates: G125,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_integers"),
     },
@@ -6616,7 +6694,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(2)),
         ],
         rules: &[],
-        gates: G119,
+        gates: G125,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_integers"),
     },
@@ -6629,10 +6707,10 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G125) },
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G126) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G132) },
         ],
-        gates: G127,
+        gates: G133,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Cvta),
     },
@@ -6645,10 +6723,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G125) },
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G126) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G132) },
         ],
-        gates: G127,
+        gates: G134,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Cvta),
     },
@@ -6664,7 +6742,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G128,
+        gates: G135,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Discard),
     },
@@ -6680,7 +6758,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G129) }],
+        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G136) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
@@ -6697,7 +6775,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G129) }],
+        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G136) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div"),
@@ -6714,7 +6792,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::HasNot(M26)], then: Consequence::Gates(G130) }],
+        rules: &[Rule { when: &[Condition::HasNot(M27)], then: Consequence::Gates(G137) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div"),
@@ -6732,7 +6810,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G131,
+        gates: G138,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
     },
@@ -6767,7 +6845,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G132,
+        gates: G139,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::dp2a"),
     },
@@ -6785,7 +6863,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G133,
+        gates: G140,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::dp4a"),
     },
@@ -6801,7 +6879,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G134,
+        gates: G141,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Elect),
     },
@@ -6827,7 +6905,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G135,
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::ex2_approx"),
     },
@@ -6859,17 +6937,17 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Fence,
-        syntax: "fence{.order}.scope",
+        syntax: "fence{.order}{.async}.scope",
         section: "9.7.13.4",
-        slots: &[optional("order", C142), slot("scope", C22)],
+        slots: &[optional("order", C142), optional("async", C143), slot("scope", C22)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M28), Condition::HasNot(M29)], then: Consequence::Gates(G139) },
+            Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G24) },
+            Rule { when: &[Condition::Has(M29), Condition::HasNot(M30)], then: Consequence::Gates(G147) },
         ],
-        gates: G140,
+        gates: G148,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -6877,15 +6955,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fence,
         syntax: "fence.acquire.sync_restrict::shared::cluster.cluster",
         section: "9.7.13.4",
-        slots: &[slot("acquire", C55), slot("sync_restrict::shared::cluster", C143), slot("cluster", C52)],
+        slots: &[slot("acquire", C55), slot("sync_restrict::shared::cluster", C144), slot("cluster", C52)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M28), Condition::HasNot(M29)], then: Consequence::Gates(G139) },
+            Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G24) },
+            Rule { when: &[Condition::Has(M29), Condition::HasNot(M30)], then: Consequence::Gates(G147) },
         ],
-        gates: G140,
+        gates: G148,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -6893,15 +6971,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fence,
         syntax: "fence.release.sync_restrict::shared::cta.cluster",
         section: "9.7.13.4",
-        slots: &[slot("release", C144), slot("sync_restrict::shared::cta", C145), slot("cluster", C52)],
+        slots: &[slot("release", C145), slot("sync_restrict::shared::cta", C146), slot("cluster", C52)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M28), Condition::HasNot(M29)], then: Consequence::Gates(G139) },
+            Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G24) },
+            Rule { when: &[Condition::Has(M29), Condition::HasNot(M30)], then: Consequence::Gates(G147) },
         ],
-        gates: G140,
+        gates: G148,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -6909,15 +6987,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fence,
         syntax: "fence.mbarrier_init.release.cluster",
         section: "9.7.13.4",
-        slots: &[slot("mbarrier_init", C146), slot("release", C144), slot("cluster", C52)],
+        slots: &[slot("mbarrier_init", C147), slot("release", C145), slot("cluster", C52)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M28), Condition::HasNot(M29)], then: Consequence::Gates(G139) },
+            Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G24) },
+            Rule { when: &[Condition::Has(M29), Condition::HasNot(M30)], then: Consequence::Gates(G147) },
         ],
-        gates: G140,
+        gates: G148,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -6925,12 +7003,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fence,
         syntax: "fence.proxy.alias",
         section: "9.7.13.4",
-        slots: &[slot("proxy", C147), slot("alias", C148)],
+        slots: &[slot("proxy", C148), slot("alias", C149)],
         ignored: &[],
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G144,
+        gates: G152,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -6938,12 +7016,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fence,
         syntax: "fence.proxy.async{.async_space}",
         section: "9.7.13.4",
-        slots: &[slot("proxy", C147), slot("async", C149), optional("async_space", C150)],
+        slots: &[slot("proxy", C148), slot("async", C143), optional("async_space", C150)],
         ignored: &[],
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G144,
+        gates: G152,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -6952,16 +7030,16 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.tensormap::generic.release.scope",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C147),
+            slot("proxy", C148),
             slot("tensormap::generic", C151),
-            slot("release", C144),
+            slot("release", C145),
             slot("scope", C22),
         ],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G146,
+        gates: G153,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -6970,7 +7048,7 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.tensormap::generic.acquire.scope [a], size<imm 128>:u32",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C147),
+            slot("proxy", C148),
             slot("tensormap::generic", C151),
             slot("acquire", C55),
             slot("scope", C22),
@@ -6982,7 +7060,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G146,
+        gates: G153,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -6991,17 +7069,17 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C147),
+            slot("proxy", C148),
             slot("async::generic", C152),
             slot("acquire", C55),
-            slot("sync_restrict::shared::cluster", C143),
+            slot("sync_restrict::shared::cluster", C144),
             slot("cluster", C52),
         ],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G146,
+        gates: G153,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7010,17 +7088,17 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C147),
+            slot("proxy", C148),
             slot("async::generic", C152),
-            slot("release", C144),
-            slot("sync_restrict::shared::cta", C145),
+            slot("release", C145),
+            slot("sync_restrict::shared::cta", C146),
             slot("cluster", C52),
         ],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G146,
+        gates: G153,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7038,7 +7116,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G147,
+        gates: G154,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -7056,7 +7134,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G148,
+        gates: G155,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -7074,7 +7152,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G149,
+        gates: G156,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -7182,7 +7260,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G147,
+        gates: G154,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::fma"),
     },
@@ -7200,7 +7278,7 @@ pub static FORMS: &[Form] = &[
             read("offset", Kind::Source, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G153,
+        gates: G160,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::fns"),
     },
@@ -7216,7 +7294,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G154,
+        gates: G161,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GetCtaRank),
     },
@@ -7229,7 +7307,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G155,
+        gates: G164,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GridDepControl),
     },
@@ -7245,10 +7323,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Address),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G125) },
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G126) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G132) },
         ],
-        gates: G156,
+        gates: G165,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::IsSpaceP),
     },
@@ -7264,7 +7342,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Fixed(Type::U64)),
         ],
         rules: &[],
-        gates: G157,
+        gates: G166,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::istypep"),
     },
@@ -7291,52 +7369,52 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M30)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M31)],
+                when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::Has(M31), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M32), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
+                when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M31), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M32), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M36)),
-            },
-            Rule { when: &[Condition::Has(M36), Condition::Has(M38)], then: Consequence::Gates(G162) },
-            Rule {
-                when: &[Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Illegal(M39)),
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M36)),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
+            },
+            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G171) },
+            Rule {
+                when: &[Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M40), Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M40)),
+            },
+            Rule {
+                when: &[Condition::Has(M40), Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M40)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M41)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M41)),
+                when: &[Condition::Has(M42)],
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M42)),
             },
         ],
         gates: &[],
@@ -7367,52 +7445,52 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M30)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M31)],
+                when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::Has(M31), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M32), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
+                when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M31), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M32), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M36)),
-            },
-            Rule { when: &[Condition::Has(M36), Condition::Has(M38)], then: Consequence::Gates(G162) },
-            Rule {
-                when: &[Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Illegal(M39)),
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M36)),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
+            },
+            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G171) },
+            Rule {
+                when: &[Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M40), Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M40)),
+            },
+            Rule {
+                when: &[Condition::Has(M40), Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M40)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M41)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M41)),
+                when: &[Condition::Has(M42)],
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M42)),
             },
         ],
         gates: &[],
@@ -7438,52 +7516,52 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M30)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M31)],
+                when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::Has(M31), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M32), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
+                when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M31), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M32), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M36)),
-            },
-            Rule { when: &[Condition::Has(M36), Condition::Has(M38)], then: Consequence::Gates(G162) },
-            Rule {
-                when: &[Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Illegal(M39)),
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M36)),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
+            },
+            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G171) },
+            Rule {
+                when: &[Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M40), Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M40)),
+            },
+            Rule {
+                when: &[Condition::Has(M40), Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M40)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M41)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M41)),
+                when: &[Condition::Has(M42)],
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M42)),
             },
         ],
         gates: &[],
@@ -7515,52 +7593,52 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M30)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M31)],
+                when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::Has(M31), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M32), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
+                when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M31), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M32), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M36)),
-            },
-            Rule { when: &[Condition::Has(M36), Condition::Has(M38)], then: Consequence::Gates(G162) },
-            Rule {
-                when: &[Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Illegal(M39)),
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M36)),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
+            },
+            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G171) },
+            Rule {
+                when: &[Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M40), Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M40)),
+            },
+            Rule {
+                when: &[Condition::Has(M40), Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M40)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M41)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M41)),
+                when: &[Condition::Has(M42)],
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M42)),
             },
         ],
         gates: &[],
@@ -7583,52 +7661,52 @@ pub static FORMS: &[Form] = &[
         operands: &[write("d", Kind::Register, Ty::Pick(0)).wider(), read("a", Kind::Address, Ty::None)],
         rules: &[
             Rule {
-                when: &[Condition::Has(M30)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M31)],
+                when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::Has(M31), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M32), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
+                when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M31), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M32), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M36)),
-            },
-            Rule { when: &[Condition::Has(M36), Condition::Has(M38)], then: Consequence::Gates(G162) },
-            Rule {
-                when: &[Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Illegal(M39)),
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M36)),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
+            },
+            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G171) },
+            Rule {
+                when: &[Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M40), Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M40)),
+            },
+            Rule {
+                when: &[Condition::Has(M40), Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M40)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M41)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M41)),
+                when: &[Condition::Has(M42)],
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M42)),
             },
         ],
         gates: &[],
@@ -7658,44 +7736,44 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M30)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M31)],
+                when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::Has(M31), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M32), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
+                when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M31), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M32), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M36)),
-            },
-            Rule { when: &[Condition::Has(M36), Condition::Has(M38)], then: Consequence::Gates(G162) },
-            Rule {
-                when: &[Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Illegal(M39)),
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M36)),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
+            },
+            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G171) },
+            Rule {
+                when: &[Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M40), Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M40)),
+            },
+            Rule {
+                when: &[Condition::Has(M40), Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M40)),
             },
         ],
         gates: &[],
@@ -7726,44 +7804,44 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M30)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M31)],
+                when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::Has(M31), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M32), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
+                when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M31), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M32), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M36)),
-            },
-            Rule { when: &[Condition::Has(M36), Condition::Has(M38)], then: Consequence::Gates(G162) },
-            Rule {
-                when: &[Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Illegal(M39)),
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M36)),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
+            },
+            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G171) },
+            Rule {
+                when: &[Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M40), Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M40)),
+            },
+            Rule {
+                when: &[Condition::Has(M40), Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M40)),
             },
         ],
         gates: &[],
@@ -7790,7 +7868,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G171,
+        gates: G180,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7814,7 +7892,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G171,
+        gates: G180,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7838,7 +7916,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G171,
+        gates: G180,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7862,7 +7940,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G172,
+        gates: G181,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7886,7 +7964,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G172,
+        gates: G181,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7910,7 +7988,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G172,
+        gates: G181,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7935,7 +8013,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G172,
+        gates: G181,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7960,7 +8038,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G172,
+        gates: G181,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7984,7 +8062,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G174,
+        gates: G183,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8008,7 +8086,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G174,
+        gates: G183,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8026,15 +8104,15 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule { when: &[Condition::HasNot(M5)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M30)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32)],
+                when: &[Condition::Has(M33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
         ],
-        gates: G175,
+        gates: G184,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
     },
@@ -8066,7 +8144,7 @@ pub static FORMS: &[Form] = &[
             read("immLut", Kind::Immediate, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G176,
+        gates: G185,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -8086,7 +8164,7 @@ pub static FORMS: &[Form] = &[
             read("q", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G177,
+        gates: G186,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -8104,7 +8182,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G178,
+        gates: G187,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
     },
@@ -8121,7 +8199,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G179) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G188) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
@@ -8194,7 +8272,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G180,
+        gates: G189,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::mad"),
     },
@@ -8248,7 +8326,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G181,
+        gates: G190,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::madc"),
     },
@@ -8266,7 +8344,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G181,
+        gates: G190,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::madc"),
     },
@@ -8283,7 +8361,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G182,
+        gates: G191,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mapa),
     },
@@ -8300,7 +8378,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G183,
+        gates: G192,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -8317,7 +8395,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G183,
+        gates: G192,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -8392,7 +8470,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G187,
+        gates: G196,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::max3"),
     },
@@ -8409,7 +8487,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G188,
+        gates: G197,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
     },
@@ -8432,7 +8510,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G188,
+        gates: G197,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
     },
@@ -8499,7 +8577,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G191) }],
+        rules: &[Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G200) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
@@ -8516,7 +8594,7 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
         rules: &[],
-        gates: G192,
+        gates: G201,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8529,7 +8607,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G193,
+        gates: G202,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8541,8 +8619,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G194) }],
-        gates: G195,
+        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G203) }],
+        gates: G204,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8560,8 +8638,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G194) }],
-        gates: G195,
+        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G203) }],
+        gates: G204,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8573,8 +8651,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G194) }],
-        gates: G196,
+        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G203) }],
+        gates: G205,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8592,8 +8670,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G194) }],
-        gates: G196,
+        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G203) }],
+        gates: G205,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8605,8 +8683,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)).sink(), read("a", Kind::Address, Ty::None)],
-        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G194) }],
-        gates: G197,
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G203) }],
+        gates: G206,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8624,8 +8702,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)).sink(), read("a", Kind::Address, Ty::None)],
-        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G194) }],
-        gates: G197,
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G203) }],
+        gates: G206,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8641,8 +8719,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G194) }],
-        gates: G200,
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G203) }],
+        gates: G209,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8664,8 +8742,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G194) }],
-        gates: G200,
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G203) }],
+        gates: G209,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8681,8 +8759,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G201) }],
-        gates: G197,
+        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G210) }],
+        gates: G206,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8693,7 +8771,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("arrive", C45),
             slot("noComplete", C200),
-            slot("release", C144),
+            slot("release", C145),
             slot("cta", C43),
             optional("cta_space", C76),
             slot("b64", C83),
@@ -8705,8 +8783,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G201) }],
-        gates: G197,
+        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G210) }],
+        gates: G206,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8727,8 +8805,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G194) }],
-        gates: G202,
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G203) }],
+        gates: G211,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8751,8 +8829,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G194) }],
-        gates: G202,
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G203) }],
+        gates: G211,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8764,8 +8842,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)).sink(), read("a", Kind::Address, Ty::None)],
-        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G194) }],
-        gates: G205,
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G203) }],
+        gates: G214,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8783,8 +8861,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)).sink(), read("a", Kind::Address, Ty::None)],
-        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G194) }],
-        gates: G205,
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G203) }],
+        gates: G214,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8800,8 +8878,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G194) }],
-        gates: G208,
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G203) }],
+        gates: G217,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8823,8 +8901,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G194) }],
-        gates: G208,
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G203) }],
+        gates: G217,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8845,8 +8923,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G209) }],
-        gates: G205,
+        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G218) }],
+        gates: G214,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8857,7 +8935,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("arrive_drop", C202),
             slot("noComplete", C200),
-            slot("release", C144),
+            slot("release", C145),
             slot("cta", C43),
             optional("cta_space", C76),
             slot("b64", C83),
@@ -8869,8 +8947,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G209) }],
-        gates: G205,
+        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G218) }],
+        gates: G214,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8891,8 +8969,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G194) }],
-        gates: G210,
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G203) }],
+        gates: G219,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8915,8 +8993,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G194) }],
-        gates: G210,
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G203) }],
+        gates: G219,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8932,8 +9010,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G194) }],
-        gates: G213,
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G203) }],
+        gates: G222,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8955,8 +9033,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G194) }],
-        gates: G213,
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G203) }],
+        gates: G222,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8972,8 +9050,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G194) }],
-        gates: G216,
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G203) }],
+        gates: G225,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8996,8 +9074,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G194) }],
-        gates: G216,
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G203) }],
+        gates: G225,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9014,8 +9092,8 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Pick(0)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G194) }],
-        gates: G219,
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G203) }],
+        gates: G228,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9038,8 +9116,8 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Pick(0)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G194) }],
-        gates: G219,
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G203) }],
+        gates: G228,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9056,8 +9134,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G194) }],
-        gates: G222,
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G203) }],
+        gates: G231,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9081,8 +9159,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G194) }],
-        gates: G222,
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G203) }],
+        gates: G231,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9098,7 +9176,7 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G225,
+        gates: G234,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9111,7 +9189,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G227,
+        gates: G236,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -9119,12 +9197,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Membar,
         syntax: "membar.proxy.proxykind",
         section: "9.7.13.4",
-        slots: &[slot("proxy", C147), slot("proxykind", C214)],
+        slots: &[slot("proxy", C148), slot("proxykind", C214)],
         ignored: &[],
-        head: 0,
+        head: 1,
         operands: &[],
         rules: &[],
-        gates: G228,
+        gates: G237,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -9199,7 +9277,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G229,
+        gates: G238,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::min3"),
     },
@@ -9216,7 +9294,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G230,
+        gates: G239,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
     },
@@ -9239,7 +9317,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G230,
+        gates: G239,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
     },
@@ -9306,7 +9384,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G233) }],
+        rules: &[Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G242) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
@@ -9338,7 +9416,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(3, T33)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
         }],
-        gates: G234,
+        gates: G243,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9366,8 +9444,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G235) },
-            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G236) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G244) },
+            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G245) },
             Rule {
                 when: &[Condition::TypeIn(3, T33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
@@ -9377,7 +9455,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Types),
             },
         ],
-        gates: G237,
+        gates: G246,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9405,10 +9483,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G238) },
-            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G236) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G245) },
         ],
-        gates: G237,
+        gates: G246,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9436,11 +9514,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G239) },
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G238) },
-            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G236) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G248) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G245) },
         ],
-        gates: G237,
+        gates: G246,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9469,12 +9547,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G240) },
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G241) },
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G242) },
-            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G243) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G251) },
+            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G252) },
         ],
-        gates: G237,
+        gates: G246,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9503,11 +9581,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G244) },
-            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G236) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G245) },
+            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G253) },
+            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G245) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G254) },
         ],
-        gates: G237,
+        gates: G246,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9536,11 +9614,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G246) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G245) },
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G255) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G254) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G256) },
         ],
-        gates: G237,
+        gates: G246,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9570,12 +9648,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G248) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G250) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G251) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G258) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G259) },
+            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G260) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G261) },
         ],
-        gates: G237,
+        gates: G246,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9604,9 +9682,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G253) },
-            Rule { when: &[Condition::TypeIn(0, T34)], then: Consequence::Gates(G254) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G255) },
+            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G263) },
+            Rule { when: &[Condition::TypeIn(0, T34)], then: Consequence::Gates(G264) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G265) },
             Rule {
                 when: &[Condition::TypeIn(3, T33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
@@ -9616,7 +9694,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Types),
             },
         ],
-        gates: G256,
+        gates: G266,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9645,7 +9723,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G255) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G265) },
             Rule {
                 when: &[Condition::TypeIn(3, T33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
@@ -9655,7 +9733,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Types),
             },
         ],
-        gates: G257,
+        gates: G267,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9695,7 +9773,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Types),
             },
         ],
-        gates: G259,
+        gates: G269,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9726,7 +9804,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G259,
+        gates: G269,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9757,7 +9835,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G259,
+        gates: G269,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9788,7 +9866,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G259,
+        gates: G269,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9819,7 +9897,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G259,
+        gates: G269,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9851,7 +9929,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G259,
+        gates: G269,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9883,7 +9961,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[],
-        gates: G259,
+        gates: G269,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9915,7 +9993,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G259,
+        gates: G269,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9947,7 +10025,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[],
-        gates: G259,
+        gates: G269,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9979,8 +10057,8 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[
-            Rule { when: &[Condition::TypeIn(0, T34)], then: Consequence::Gates(G260) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G255) },
+            Rule { when: &[Condition::TypeIn(0, T34)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G265) },
             Rule {
                 when: &[Condition::TypeIn(0, T34)],
                 then: Consequence::Needs(&[Condition::Has(M60)], Fault::Illegal(M61)),
@@ -9998,7 +10076,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Types),
             },
         ],
-        gates: G261,
+        gates: G271,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10039,7 +10117,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Types),
             },
         ],
-        gates: G257,
+        gates: G267,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10075,7 +10153,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G265,
+        gates: G275,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10115,9 +10193,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M62)],
                 then: Consequence::Needs(&[Condition::TypeIn(4, T35)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M63), Condition::TypeIn(4, T35)], then: Consequence::Gates(G268) },
+            Rule { when: &[Condition::Has(M63), Condition::TypeIn(4, T35)], then: Consequence::Gates(G278) },
         ],
-        gates: G265,
+        gates: G275,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10153,7 +10231,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G265,
+        gates: G275,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10192,7 +10270,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G271,
+        gates: G281,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10235,9 +10313,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M62)],
                 then: Consequence::Needs(&[Condition::TypeIn(4, T35)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M63), Condition::TypeIn(4, T35)], then: Consequence::Gates(G268) },
+            Rule { when: &[Condition::Has(M63), Condition::TypeIn(4, T35)], then: Consequence::Gates(G278) },
         ],
-        gates: G271,
+        gates: G281,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10276,7 +10354,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G265,
+        gates: G275,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10305,8 +10383,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M32), Condition::TypeIn(0, T31)],
-            then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Vector),
+            when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
+            then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Vector),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -10330,7 +10408,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G272,
+        gates: G282,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MovMatrix),
     },
@@ -10346,7 +10424,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G273) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G283) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -10364,7 +10442,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G274,
+        gates: G284,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
     },
@@ -10380,7 +10458,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G275) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G285) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -10486,19 +10564,19 @@ pub static FORMS: &[Form] = &[
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Address, Ty::None)],
         rules: &[
             Rule {
-                when: &[Condition::Has(M11)],
+                when: &[Condition::Has(M12)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T7)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M13)],
+                when: &[Condition::Has(M14)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M14)],
+                when: &[Condition::Has(M15)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T14)], Fault::Types),
             },
         ],
-        gates: G278,
+        gates: G288,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10519,19 +10597,19 @@ pub static FORMS: &[Form] = &[
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Address, Ty::None)],
         rules: &[
             Rule {
-                when: &[Condition::Has(M11)],
+                when: &[Condition::Has(M12)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T7)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M13)],
+                when: &[Condition::Has(M14)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M14)],
+                when: &[Condition::Has(M15)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T14)], Fault::Types),
             },
         ],
-        gates: G278,
+        gates: G288,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10552,19 +10630,19 @@ pub static FORMS: &[Form] = &[
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Address, Ty::None)],
         rules: &[
             Rule {
-                when: &[Condition::Has(M11)],
+                when: &[Condition::Has(M12)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T7)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M13)],
+                when: &[Condition::Has(M14)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M14)],
+                when: &[Condition::Has(M15)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T14)], Fault::Types),
             },
         ],
-        gates: G278,
+        gates: G288,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10588,18 +10666,18 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G285) },
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G295) },
             Rule {
                 when: &[Condition::Has(M64)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M64)),
             },
             Rule {
                 when: &[Condition::Has(M64)],
-                then: Consequence::Needs(&[Condition::Has(M14)], Fault::Illegal(M64)),
+                then: Consequence::Needs(&[Condition::Has(M15)], Fault::Illegal(M64)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M65)],
@@ -10607,30 +10685,30 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M65)],
-                then: Consequence::Needs(&[Condition::Has(M14)], Fault::Illegal(M65)),
+                then: Consequence::Needs(&[Condition::Has(M15)], Fault::Illegal(M65)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T39)],
-                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T40)],
-                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::Has(M30)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M30)),
+                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M31)),
+            },
+            Rule {
+                when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M13)],
+                when: &[Condition::Has(M14)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Types),
             },
         ],
-        gates: G278,
+        gates: G288,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10655,18 +10733,18 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G285) },
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G295) },
             Rule {
                 when: &[Condition::Has(M64)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M64)),
             },
             Rule {
                 when: &[Condition::Has(M64)],
-                then: Consequence::Needs(&[Condition::Has(M14)], Fault::Illegal(M64)),
+                then: Consequence::Needs(&[Condition::Has(M15)], Fault::Illegal(M64)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M65)],
@@ -10674,30 +10752,30 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M65)],
-                then: Consequence::Needs(&[Condition::Has(M14)], Fault::Illegal(M65)),
+                then: Consequence::Needs(&[Condition::Has(M15)], Fault::Illegal(M65)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T39)],
-                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T40)],
-                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::Has(M30)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M30)),
+                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M31)),
+            },
+            Rule {
+                when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M13)],
+                when: &[Condition::Has(M14)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Types),
             },
         ],
-        gates: G278,
+        gates: G288,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10722,18 +10800,18 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G285) },
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G295) },
             Rule {
                 when: &[Condition::Has(M64)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M64)),
             },
             Rule {
                 when: &[Condition::Has(M64)],
-                then: Consequence::Needs(&[Condition::Has(M14)], Fault::Illegal(M64)),
+                then: Consequence::Needs(&[Condition::Has(M15)], Fault::Illegal(M64)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M65)],
@@ -10741,30 +10819,30 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M65)],
-                then: Consequence::Needs(&[Condition::Has(M14)], Fault::Illegal(M65)),
+                then: Consequence::Needs(&[Condition::Has(M15)], Fault::Illegal(M65)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T39)],
-                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T40)],
-                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::Has(M30)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M30)),
+                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M31)),
+            },
+            Rule {
+                when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M13)],
+                when: &[Condition::Has(M14)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Types),
             },
         ],
-        gates: G278,
+        gates: G288,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10788,26 +10866,26 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(0, T39)],
-                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T40)],
-                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::Has(M30)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M30)),
+                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M31)),
+            },
+            Rule {
+                when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
             },
         ],
-        gates: G286,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10832,26 +10910,26 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(0, T39)],
-                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T40)],
-                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::Has(M30)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M30)),
+                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M31)),
+            },
+            Rule {
+                when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
             },
         ],
-        gates: G286,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10861,7 +10939,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.14",
         slots: &[
             slot("st", C262),
-            slot("release", C144),
+            slot("release", C145),
             slot("scope", C22),
             optional("global", C19),
             optional("wide_vec", C40),
@@ -10876,26 +10954,26 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(0, T39)],
-                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T40)],
-                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::Has(M30)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M30)),
+                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M31)),
+            },
+            Rule {
+                when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
             },
         ],
-        gates: G286,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10918,35 +10996,35 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M30)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M30)),
+                when: &[Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M31)),
             },
             Rule {
-                when: &[Condition::Has(M31)],
+                when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M13), Condition::TypeIn(0, T45)],
-                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
+                when: &[Condition::Has(M14), Condition::TypeIn(0, T45)],
+                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M11)],
+                when: &[Condition::Has(M12)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T7)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M13)],
+                when: &[Condition::Has(M14)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M14)],
+                when: &[Condition::Has(M15)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
             },
         ],
-        gates: G287,
+        gates: G297,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10971,35 +11049,35 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M30)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M30)),
+                when: &[Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M31)),
             },
             Rule {
-                when: &[Condition::Has(M31)],
+                when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M13), Condition::TypeIn(0, T45)],
-                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
+                when: &[Condition::Has(M14), Condition::TypeIn(0, T45)],
+                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M11)],
+                when: &[Condition::Has(M12)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T7)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M13)],
+                when: &[Condition::Has(M14)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M14)],
+                when: &[Condition::Has(M15)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
             },
         ],
-        gates: G287,
+        gates: G297,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -11009,7 +11087,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.14",
         slots: &[
             slot("red", C46),
-            slot("release", C144),
+            slot("release", C145),
             slot("scope", C22),
             optional("global", C19),
             slot("op", C257),
@@ -11024,48 +11102,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M30)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M30)),
+                when: &[Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M31)),
             },
             Rule {
-                when: &[Condition::Has(M31)],
+                when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M13), Condition::TypeIn(0, T45)],
-                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
+                when: &[Condition::Has(M14), Condition::TypeIn(0, T45)],
+                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M30)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M11)],
+                when: &[Condition::Has(M12)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T7)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M13)],
+                when: &[Condition::Has(M14)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M14)],
+                when: &[Condition::Has(M15)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
             },
         ],
-        gates: G287,
+        gates: G297,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
         opcode: Opcode::Nanosleep,
-        syntax: "nanosleep.u32 a",
+        syntax: "nanosleep.u32 a:u32",
         section: "9.7.19.2",
         slots: &[slot("u32", C36)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G288,
+        gates: G298,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Nanosleep),
     },
@@ -11104,7 +11182,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G289,
+        gates: G299,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::neg"),
     },
@@ -11173,7 +11251,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 15)],
         rules: &[],
-        gates: G290,
+        gates: G300,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -11183,10 +11261,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.19.3",
         slots: &[slot("mask", C265)],
         ignored: &[],
-        head: 0,
+        head: 1,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G291,
+        gates: G301,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -11199,7 +11277,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G292,
+        gates: G302,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::popc"),
     },
@@ -11212,7 +11290,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G293,
+        gates: G303,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -11225,7 +11303,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G293,
+        gates: G303,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -11238,7 +11316,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G293,
+        gates: G303,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -11251,7 +11329,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G296,
+        gates: G306,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -11269,7 +11347,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G297,
+        gates: G307,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::prmt"),
     },
@@ -11281,7 +11359,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G298) }],
+        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G308) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
@@ -11294,7 +11372,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G298) }],
+        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G308) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -11307,7 +11385,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M26)], then: Consequence::Gates(G299) }],
+        rules: &[Rule { when: &[Condition::HasNot(M27)], then: Consequence::Gates(G309) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -11321,7 +11399,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G300,
+        gates: G310,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
     },
@@ -11349,13 +11427,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G301) },
+            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G311) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G302,
+        gates: G312,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -11383,15 +11461,15 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T5)], then: Consequence::Gates(G303) },
-            Rule { when: &[Condition::TypeIn(0, T6), Condition::Has(M5)], then: Consequence::Gates(G304) },
-            Rule { when: &[Condition::TypeIn(0, T6), Condition::Has(M3)], then: Consequence::Gates(G305) },
+            Rule { when: &[Condition::TypeIn(0, T5)], then: Consequence::Gates(G313) },
+            Rule { when: &[Condition::TypeIn(0, T6), Condition::Has(M5)], then: Consequence::Gates(G314) },
+            Rule { when: &[Condition::TypeIn(0, T6), Condition::Has(M3)], then: Consequence::Gates(G315) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G302,
+        gates: G312,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -11420,13 +11498,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G306) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G316) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G307,
+        gates: G317,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -11460,7 +11538,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G302,
+        gates: G312,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -11493,7 +11571,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G302,
+        gates: G312,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -11521,13 +11599,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G312) },
+            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G322) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G302,
+        gates: G312,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -11557,9 +11635,9 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G306) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G316) },
         ],
-        gates: G313,
+        gates: G323,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -11590,7 +11668,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
         ],
-        gates: G313,
+        gates: G323,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -11621,7 +11699,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
         ],
-        gates: G313,
+        gates: G323,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -11647,23 +11725,23 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M11)],
+                when: &[Condition::Has(M12)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M12)],
+                when: &[Condition::Has(M13)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M13)],
+                when: &[Condition::Has(M14)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M14)],
+                when: &[Condition::Has(M15)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
             },
         ],
-        gates: G314,
+        gates: G324,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreAsync),
     },
@@ -11674,7 +11752,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("async", C62),
             optional("mmio", C165),
-            slot("release", C144),
+            slot("release", C145),
             slot("async_scope", C276),
             optional("global", C19),
             slot("add", C31),
@@ -11684,14 +11762,14 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G315) },
+            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G325) },
             Rule {
                 when: &[Condition::Has(M66)],
                 then: Consequence::Needs(&[Condition::Has(M67)], Fault::Illegal(M66)),
             },
-            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G316) },
+            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G326) },
         ],
-        gates: G314,
+        gates: G324,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -11708,7 +11786,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G317,
+        gates: G327,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -11725,7 +11803,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G317,
+        gates: G327,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -11748,7 +11826,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G318,
+        gates: G328,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -11817,7 +11895,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G319,
+        gates: G329,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
     },
@@ -11871,8 +11949,8 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M21)),
+                when: &[Condition::Has(M22)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M22)),
             },
             Rule {
                 when: &[Condition::Has(M68)],
@@ -11912,8 +11990,8 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M21)),
+                when: &[Condition::Has(M22)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M22)),
             },
             Rule {
                 when: &[Condition::Has(M68)],
@@ -11946,8 +12024,8 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T51)], Fault::Illegal(M21)),
+                when: &[Condition::Has(M22)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T51)], Fault::Illegal(M22)),
             },
             Rule {
                 when: &[Condition::Has(M68)],
@@ -11987,8 +12065,8 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T51)], Fault::Illegal(M21)),
+                when: &[Condition::Has(M22)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T51)], Fault::Illegal(M22)),
             },
             Rule {
                 when: &[Condition::Has(M68)],
@@ -12033,7 +12111,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T55)], Fault::Comparison),
             },
         ],
-        gates: G320,
+        gates: G330,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12064,7 +12142,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T55)], Fault::Comparison),
             },
         ],
-        gates: G320,
+        gates: G330,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12084,7 +12162,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M68)],
             then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
-        gates: G321,
+        gates: G331,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12111,7 +12189,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M68)],
             then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
-        gates: G321,
+        gates: G331,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12131,7 +12209,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M68)],
             then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
-        gates: G320,
+        gates: G330,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12152,7 +12230,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M68)],
             then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
-        gates: G320,
+        gates: G330,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12173,7 +12251,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M68)],
                 then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T13)], then: Consequence::Gates(G322) },
+            Rule { when: &[Condition::TypeIn(0, T13)], then: Consequence::Gates(G332) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -12203,7 +12281,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M68)],
                 then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T13)], then: Consequence::Gates(G322) },
+            Rule { when: &[Condition::TypeIn(0, T13)], then: Consequence::Gates(G332) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -12225,7 +12303,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M68)],
             then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
-        gates: G323,
+        gates: G333,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12246,7 +12324,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M68)],
             then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
-        gates: G323,
+        gates: G333,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12254,12 +12332,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setmaxnreg,
         syntax: "setmaxnreg.action.sync.aligned.u32 a<imm 24..256>",
         section: "9.7.19.5",
-        slots: &[slot("action", C35), slot("sync", C44), slot("aligned", C51), slot("u32", C36)],
+        slots: &[slot("action", C284), slot("sync", C44), slot("aligned", C51), slot("u32", C36)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Immediate, Ty::Pick(0)).range(24, 256)],
         rules: &[],
-        gates: G324,
+        gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::SetMaxNReg),
     },
@@ -12277,8 +12355,8 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Illegal(M21)),
+                when: &[Condition::Has(M22)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Illegal(M22)),
             },
             Rule {
                 when: &[Condition::Has(M68)],
@@ -12312,8 +12390,8 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Illegal(M21)),
+                when: &[Condition::Has(M22)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Illegal(M22)),
             },
             Rule {
                 when: &[Condition::Has(M68)],
@@ -12430,7 +12508,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M68)],
             then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
-        gates: G325,
+        gates: G336,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -12451,7 +12529,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M68)],
             then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
-        gates: G325,
+        gates: G336,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -12471,7 +12549,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M68)],
             then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
-        gates: G326,
+        gates: G337,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -12492,7 +12570,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M68)],
             then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
-        gates: G326,
+        gates: G337,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -12500,7 +12578,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shf,
         syntax: "shf.direction.mode.b32 d, a, b, c",
         section: "9.7.8.7",
-        slots: &[slot("direction", C284), slot("mode", C58), slot("b32", C6)],
+        slots: &[slot("direction", C285), slot("mode", C58), slot("b32", C6)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -12510,7 +12588,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G327,
+        gates: G338,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::shf"),
     },
@@ -12518,7 +12596,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shfl,
         syntax: "shfl.mode.b32 d[|p], a, b:u32, c:u32",
         section: "9.7.9.5",
-        slots: &[slot("mode", C285), slot("b32", C6)],
+        slots: &[slot("mode", C286), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12528,7 +12606,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G328,
+        gates: G339,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -12536,7 +12614,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shfl,
         syntax: "shfl.sync.mode.b32 d[|p], a, b:u32, c:u32, membermask:b32",
         section: "9.7.9.6",
-        slots: &[slot("sync", C44), slot("mode", C285), slot("b32", C6)],
+        slots: &[slot("sync", C44), slot("mode", C286), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12547,7 +12625,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G329,
+        gates: G340,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -12572,7 +12650,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shr,
         syntax: "shr.type d, a, b:u32",
         section: "9.7.8.9",
-        slots: &[slot("type", C286)],
+        slots: &[slot("type", C287)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12642,7 +12720,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G330) }],
+        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G341) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt_approx"),
@@ -12655,7 +12733,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G330) }],
+        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G341) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -12668,7 +12746,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M26)], then: Consequence::Gates(G331) }],
+        rules: &[Rule { when: &[Condition::HasNot(M27)], then: Consequence::Gates(G342) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -12679,8 +12757,8 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.11",
         slots: &[
             optional("weak", C157),
-            optional("store_space", C287),
-            optional("cop", C288),
+            optional("store_space", C288),
+            optional("cop", C289),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
             slot("memory_type", C160),
@@ -12695,48 +12773,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M30)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M31)],
+                when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::Has(M31), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M32), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
+                when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M31), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M32), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M36)),
-            },
-            Rule { when: &[Condition::Has(M36), Condition::Has(M38)], then: Consequence::Gates(G162) },
-            Rule {
-                when: &[Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Illegal(M39)),
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M36)),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
+            },
+            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G171) },
+            Rule {
+                when: &[Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M40), Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M40)),
+            },
+            Rule {
+                when: &[Condition::Has(M40), Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M40)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -12749,8 +12827,8 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.11",
         slots: &[
             optional("weak", C157),
-            optional("store_space", C287),
-            optional("level1_eviction", C289),
+            optional("store_space", C288),
+            optional("level1_eviction", C290),
             optional("level2_eviction", C162),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
@@ -12766,48 +12844,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M30)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M31)],
+                when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::Has(M31), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M32), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
+                when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M31), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M32), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M36)),
-            },
-            Rule { when: &[Condition::Has(M36), Condition::Has(M38)], then: Consequence::Gates(G162) },
-            Rule {
-                when: &[Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Illegal(M39)),
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M36)),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
+            },
+            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G171) },
+            Rule {
+                when: &[Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M40), Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M40)),
+            },
+            Rule {
+                when: &[Condition::Has(M40), Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M40)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -12820,7 +12898,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.11",
         slots: &[
             slot("volatile", C163),
-            optional("store_space", C287),
+            optional("store_space", C288),
             optional("wide_vec", C40),
             slot("memory_type", C160),
         ],
@@ -12832,48 +12910,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M30)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M31)],
+                when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::Has(M31), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M32), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
+                when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M31), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M32), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M36)),
-            },
-            Rule { when: &[Condition::Has(M36), Condition::Has(M38)], then: Consequence::Gates(G162) },
-            Rule {
-                when: &[Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Illegal(M39)),
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M36)),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
+            },
+            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G171) },
+            Rule {
+                when: &[Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M40), Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M40)),
+            },
+            Rule {
+                when: &[Condition::Has(M40), Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M40)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -12888,7 +12966,7 @@ pub static FORMS: &[Form] = &[
             slot("order", C273),
             slot("scope", C22),
             optional("shared_or_global", C23),
-            optional("level1_eviction", C289),
+            optional("level1_eviction", C290),
             optional("level2_eviction", C162),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
@@ -12904,48 +12982,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M30)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M31)],
+                when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::Has(M31), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M32), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
+                when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M31), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M32), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M36)),
-            },
-            Rule { when: &[Condition::Has(M36), Condition::Has(M38)], then: Consequence::Gates(G162) },
-            Rule {
-                when: &[Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Illegal(M39)),
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M36)),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
+            },
+            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G171) },
+            Rule {
+                when: &[Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M40), Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M40)),
+            },
+            Rule {
+                when: &[Condition::Has(M40), Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M40)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -12968,48 +13046,48 @@ pub static FORMS: &[Form] = &[
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0)).wider()],
         rules: &[
             Rule {
-                when: &[Condition::Has(M30)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M31)],
+                when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::Has(M31), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M32), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
+                when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M31), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M32), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M36)),
-            },
-            Rule { when: &[Condition::Has(M36), Condition::Has(M38)], then: Consequence::Gates(G162) },
-            Rule {
-                when: &[Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::Has(M40)], Fault::Illegal(M39)),
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M36)),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
+            },
+            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G171) },
+            Rule {
+                when: &[Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M40), Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M40)),
+            },
+            Rule {
+                when: &[Condition::Has(M40), Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M40)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -13023,10 +13101,10 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("async", C62),
             optional("weak", C157),
-            optional("async_shared", C290),
+            optional("async_shared", C291),
             slot("bulk_mbarrier", C64),
             optional("vec", C38),
-            slot("type", C291),
+            slot("type", C292),
         ],
         ignored: &[],
         head: 1,
@@ -13036,10 +13114,10 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M32), Condition::TypeIn(0, T31)],
-            then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Vector),
+            when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
+            then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Vector),
         }],
-        gates: G338,
+        gates: G349,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreAsync),
     },
@@ -13050,23 +13128,23 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("async", C62),
             optional("mmio", C165),
-            slot("release", C144),
+            slot("release", C145),
             slot("async_scope", C276),
             optional("global", C19),
-            slot("type", C291),
+            slot("type", C292),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G315) },
+            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G325) },
             Rule {
                 when: &[Condition::Has(M66)],
                 then: Consequence::Needs(&[Condition::Has(M67)], Fault::Illegal(M66)),
             },
-            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G316) },
+            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G326) },
         ],
-        gates: G338,
+        gates: G349,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::St),
     },
@@ -13079,7 +13157,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G339,
+        gates: G350,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackRestore),
     },
@@ -13092,7 +13170,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G340,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackSave),
     },
@@ -13116,7 +13194,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G341,
+        gates: G352,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -13140,7 +13218,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G341,
+        gates: G352,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -13164,7 +13242,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G341,
+        gates: G352,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -13175,7 +13253,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8", C292),
+            slot("m16n8", C293),
             slot("x1", C171),
             slot("trans", C172),
             optional("ss", C76),
@@ -13188,7 +13266,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G343,
+        gates: G354,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -13199,7 +13277,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8", C292),
+            slot("m16n8", C293),
             slot("x2", C174),
             slot("trans", C172),
             optional("ss", C76),
@@ -13212,7 +13290,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G343,
+        gates: G354,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -13223,7 +13301,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8", C292),
+            slot("m16n8", C293),
             slot("x4", C175),
             slot("trans", C172),
             optional("ss", C76),
@@ -13236,7 +13314,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G343,
+        gates: G354,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -13252,7 +13330,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G344) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G355) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -13270,7 +13348,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G345,
+        gates: G356,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
     },
@@ -13286,7 +13364,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G346) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G357) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -13312,7 +13390,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub{.rn}.bhalf d, a, b",
         section: "9.7.4.2",
-        slots: &[optional("rn", C10), slot("bhalf", C293)],
+        slots: &[optional("rn", C10), slot("bhalf", C294)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13372,7 +13450,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G349,
+        gates: G360,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::sub"),
     },
@@ -13380,7 +13458,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub{.rnd}{.sat}.f32.atype d, a, c",
         section: "9.7.5.2",
-        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C294)],
+        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C295)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13406,7 +13484,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G352,
+        gates: G363,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::subc"),
     },
@@ -13423,7 +13501,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G352,
+        gates: G363,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::subc"),
     },
@@ -13432,12 +13510,12 @@ pub static FORMS: &[Form] = &[
         syntax: "suld.b.geom{.cop}{.vec}.dtype.out_of_bounds d.vec+, [surface]",
         section: "9.7.11.1",
         slots: &[
-            slot("b", C295),
-            slot("geom", C296),
-            optional("cop", C297),
+            slot("b", C296),
+            slot("geom", C297),
+            optional("cop", C298),
             optional("vec", C38),
-            slot("dtype", C298),
-            slot("out_of_bounds", C299),
+            slot("dtype", C299),
+            slot("out_of_bounds", C300),
         ],
         ignored: &[],
         head: 1,
@@ -13446,7 +13524,7 @@ pub static FORMS: &[Form] = &[
             read("surface", Kind::Texels, Ty::None),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M32)],
+            when: &[Condition::Has(M33)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T56)], Fault::Vector),
         }],
         gates: &[],
@@ -13457,7 +13535,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Suq,
         syntax: "suq.query.b32 d, [surfref]",
         section: "9.7.11.4",
-        slots: &[slot("query", C300), slot("b32", C6)],
+        slots: &[slot("query", C301), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("surfref", Kind::Handle, Ty::None)],
@@ -13471,25 +13549,25 @@ pub static FORMS: &[Form] = &[
         syntax: "sured.b.op.geom.ctype.out_of_bounds [surface], c+",
         section: "9.7.11.3",
         slots: &[
-            slot("b", C295),
-            slot("op", C301),
-            slot("geom", C302),
-            slot("ctype", C303),
-            slot("out_of_bounds", C299),
+            slot("b", C296),
+            slot("op", C302),
+            slot("geom", C303),
+            slot("ctype", C304),
+            slot("out_of_bounds", C300),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("surface", Kind::Texels, Ty::None), read("c", Kind::Source, Ty::Pick(0)).wider()],
         rules: &[
             Rule {
-                when: &[Condition::Has(M14)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T14)], Fault::Illegal(M14)),
+                when: &[Condition::Has(M15)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T14)], Fault::Illegal(M15)),
             },
             Rule {
-                when: &[Condition::Has(M13)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M13)),
+                when: &[Condition::Has(M14)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M14)),
             },
-            Rule { when: &[Condition::Has(M13), Condition::TypeIn(0, T1)], then: Consequence::Gates(G358) },
+            Rule { when: &[Condition::Has(M14), Condition::TypeIn(0, T1)], then: Consequence::Gates(G369) },
             Rule {
                 when: &[Condition::Has(M71)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Illegal(M71)),
@@ -13504,11 +13582,11 @@ pub static FORMS: &[Form] = &[
         syntax: "sured.p.op.geom.ctype.out_of_bounds [surface], c+",
         section: "9.7.11.3",
         slots: &[
-            slot("p", C304),
-            slot("op", C301),
-            slot("geom", C302),
-            slot("ctype", C305),
-            slot("out_of_bounds", C299),
+            slot("p", C305),
+            slot("op", C302),
+            slot("geom", C303),
+            slot("ctype", C306),
+            slot("out_of_bounds", C300),
         ],
         ignored: &[],
         head: 1,
@@ -13526,12 +13604,12 @@ pub static FORMS: &[Form] = &[
         syntax: "sust.b.geom{.cop}{.vec}.ctype.out_of_bounds [surface], c.vec+",
         section: "9.7.11.2",
         slots: &[
-            slot("b", C295),
-            slot("geom", C296),
-            optional("cop", C306),
+            slot("b", C296),
+            slot("geom", C297),
+            optional("cop", C307),
             optional("vec", C38),
-            slot("ctype", C298),
-            slot("out_of_bounds", C299),
+            slot("ctype", C299),
+            slot("out_of_bounds", C300),
         ],
         ignored: &[],
         head: 1,
@@ -13540,7 +13618,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M32)],
+            when: &[Condition::Has(M33)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T56)], Fault::Vector),
         }],
         gates: &[],
@@ -13552,12 +13630,12 @@ pub static FORMS: &[Form] = &[
         syntax: "sust.p.geom{.cop}{.vec}.b32.out_of_bounds [surface], c.vec+",
         section: "9.7.11.2",
         slots: &[
-            slot("p", C304),
-            slot("geom", C296),
-            optional("cop", C306),
+            slot("p", C305),
+            slot("geom", C297),
+            optional("cop", C307),
             optional("vec", C38),
             slot("b32", C6),
-            slot("out_of_bounds", C299),
+            slot("out_of_bounds", C300),
         ],
         ignored: &[],
         head: 1,
@@ -13565,7 +13643,7 @@ pub static FORMS: &[Form] = &[
             read("surface", Kind::Texels, Ty::None),
             read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G361) }],
+        rules: &[Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G372) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sust),
@@ -13583,7 +13661,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G362,
+        gates: G373,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::szext"),
     },
@@ -13596,7 +13674,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G363,
+        gates: G374,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::tanh_approx"),
     },
@@ -13609,7 +13687,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G363,
+        gates: G374,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -13617,12 +13695,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tanh,
         syntax: "tanh.approx.bhalf d, a",
         section: "9.7.4.9",
-        slots: &[slot("approx", C74), slot("bhalf", C307)],
+        slots: &[slot("approx", C74), slot("bhalf", C308)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G363,
+        gates: G374,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -13631,7 +13709,7 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.alloc.cta_group.sync.aligned{.cta_space}.b32 [dst], columns:u32",
         section: "9.7.16.7.1",
         slots: &[
-            slot("alloc", C308),
+            slot("alloc", C309),
             slot("cta_group", C101),
             slot("sync", C44),
             slot("aligned", C51),
@@ -13645,10 +13723,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
-        gates: G368,
+        gates: G379,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13657,7 +13735,7 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.dealloc.cta_group.sync.aligned.b32 taddr:b32, columns:u32",
         section: "9.7.16.7.1",
         slots: &[
-            slot("dealloc", C309),
+            slot("dealloc", C310),
             slot("cta_group", C101),
             slot("sync", C44),
             slot("aligned", C51),
@@ -13670,10 +13748,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
-        gates: G369,
+        gates: G380,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13682,7 +13760,7 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.relinquish_alloc_permit.cta_group.sync.aligned",
         section: "9.7.16.7.1",
         slots: &[
-            slot("relinquish_alloc_permit", C310),
+            slot("relinquish_alloc_permit", C311),
             slot("cta_group", C101),
             slot("sync", C44),
             slot("aligned", C51),
@@ -13691,10 +13769,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
-        gates: G370,
+        gates: G381,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13703,12 +13781,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.sync.aligned.shape.num{.pack::16b}.b32 d.frag, [taddr]",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C311),
+            slot("ld", C312),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C312),
-            slot("num", C313),
-            optional("pack::16b", C314),
+            slot("shape", C313),
+            slot("num", C314),
+            optional("pack::16b", C315),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -13727,7 +13805,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M76)),
             },
         ],
-        gates: G375,
+        gates: G386,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13736,12 +13814,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.sync.aligned.16x32bx2.num{.pack::16b}.b32 d.frag, [taddr], split<imm>:u32",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C311),
+            slot("ld", C312),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("16x32bx2", C315),
-            slot("num", C313),
-            optional("pack::16b", C314),
+            slot("16x32bx2", C316),
+            slot("num", C314),
+            optional("pack::16b", C315),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -13761,7 +13839,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M76)),
             },
         ],
-        gates: G375,
+        gates: G386,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13773,9 +13851,9 @@ pub static FORMS: &[Form] = &[
             slot("st", C262),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C312),
-            slot("num", C313),
-            optional("unpack::16b", C316),
+            slot("shape", C313),
+            slot("num", C314),
+            optional("unpack::16b", C317),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -13794,7 +13872,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M76)),
             },
         ],
-        gates: G377,
+        gates: G388,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13806,9 +13884,9 @@ pub static FORMS: &[Form] = &[
             slot("st", C262),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("16x32bx2", C315),
-            slot("num", C313),
-            optional("unpack::16b", C316),
+            slot("16x32bx2", C316),
+            slot("num", C314),
+            optional("unpack::16b", C317),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -13828,7 +13906,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M76)),
             },
         ],
-        gates: G377,
+        gates: G388,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13836,12 +13914,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.wait.sync.aligned",
         section: "9.7.16.8.4",
-        slots: &[slot("wait", C317), slot("sync", C44), slot("aligned", C51)],
+        slots: &[slot("wait", C318), slot("sync", C44), slot("aligned", C51)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G378,
+        gates: G389,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13849,15 +13927,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.shape [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C318), slot("cta_group", C101), slot("shape", C319)],
+        slots: &[slot("cp", C319), slot("cta_group", C101), slot("shape", C320)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
-        gates: G382,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13865,15 +13943,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.64x128b.half [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C318), slot("cta_group", C101), slot("64x128b", C320), slot("half", C321)],
+        slots: &[slot("cp", C319), slot("cta_group", C101), slot("64x128b", C321), slot("half", C322)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
-        gates: G382,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13881,15 +13959,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.32x128b.warpx4 [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C318), slot("cta_group", C101), slot("32x128b", C322), slot("warpx4", C323)],
+        slots: &[slot("cp", C319), slot("cta_group", C101), slot("32x128b", C323), slot("warpx4", C324)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
-        gates: G382,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13898,9 +13976,9 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.shape.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C318),
+            slot("cp", C319),
             slot("cta_group", C101),
-            slot("shape", C319),
+            slot("shape", C320),
             slot("b8x16", C177),
             slot("padded", C178),
         ],
@@ -13908,10 +13986,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
-        gates: G382,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13920,10 +13998,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.64x128b.half.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C318),
+            slot("cp", C319),
             slot("cta_group", C101),
-            slot("64x128b", C320),
-            slot("half", C321),
+            slot("64x128b", C321),
+            slot("half", C322),
             slot("b8x16", C177),
             slot("padded", C178),
         ],
@@ -13931,10 +14009,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
-        gates: G382,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13943,10 +14021,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.32x128b.warpx4.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C318),
+            slot("cp", C319),
             slot("cta_group", C101),
-            slot("32x128b", C322),
-            slot("warpx4", C323),
+            slot("32x128b", C323),
+            slot("warpx4", C324),
             slot("b8x16", C177),
             slot("padded", C178),
         ],
@@ -13954,10 +14032,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
-        gates: G382,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13965,15 +14043,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.shift.cta_group.down [taddr]",
         section: "9.7.16.9.3",
-        slots: &[slot("shift", C324), slot("cta_group", C101), slot("down", C325)],
+        slots: &[slot("shift", C325), slot("cta_group", C101), slot("down", C326)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
-        gates: G385,
+        gates: G396,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13981,7 +14059,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C326), slot("cta_group", C101), slot("kind", C327), optional("collector", C328)],
+        slots: &[slot("mma", C327), slot("cta_group", C101), slot("kind", C328), optional("collector", C329)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -13995,10 +14073,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
-        gates: G393,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14006,7 +14084,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C326), slot("cta_group", C101), slot("kind", C327), optional("collector", C328)],
+        slots: &[slot("mma", C327), slot("cta_group", C101), slot("kind", C328), optional("collector", C329)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -14021,10 +14099,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
-        gates: G393,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14032,7 +14110,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C326), slot("cta_group", C101), slot("kind", C327), optional("collector", C328)],
+        slots: &[slot("mma", C327), slot("cta_group", C101), slot("kind", C328), optional("collector", C329)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -14047,10 +14125,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
-        gates: G393,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14058,7 +14136,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C326), slot("cta_group", C101), slot("kind", C327), optional("collector", C328)],
+        slots: &[slot("mma", C327), slot("cta_group", C101), slot("kind", C328), optional("collector", C329)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -14072,10 +14150,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
-        gates: G393,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14083,7 +14161,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C326), slot("cta_group", C101), slot("kind", C327), optional("collector", C328)],
+        slots: &[slot("mma", C327), slot("cta_group", C101), slot("kind", C328), optional("collector", C329)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -14098,10 +14176,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
-        gates: G393,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14109,7 +14187,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C326), slot("cta_group", C101), slot("kind", C327), optional("collector", C328)],
+        slots: &[slot("mma", C327), slot("cta_group", C101), slot("kind", C328), optional("collector", C329)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -14124,10 +14202,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
-        gates: G393,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14136,11 +14214,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C326),
-            slot("sp", C329),
+            slot("mma", C327),
+            slot("sp", C330),
             slot("cta_group", C101),
-            slot("kind", C327),
-            optional("collector", C328),
+            slot("kind", C328),
+            optional("collector", C329),
         ],
         ignored: &[],
         head: 1,
@@ -14156,10 +14234,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
-        gates: G393,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14168,11 +14246,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C326),
-            slot("sp", C329),
+            slot("mma", C327),
+            slot("sp", C330),
             slot("cta_group", C101),
-            slot("kind", C327),
-            optional("collector", C328),
+            slot("kind", C328),
+            optional("collector", C329),
         ],
         ignored: &[],
         head: 1,
@@ -14189,10 +14267,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
-        gates: G393,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14201,11 +14279,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C326),
-            slot("sp", C329),
+            slot("mma", C327),
+            slot("sp", C330),
             slot("cta_group", C101),
-            slot("kind", C327),
-            optional("collector", C328),
+            slot("kind", C328),
+            optional("collector", C329),
         ],
         ignored: &[],
         head: 1,
@@ -14222,10 +14300,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
-        gates: G393,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14234,11 +14312,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C326),
-            slot("sp", C329),
+            slot("mma", C327),
+            slot("sp", C330),
             slot("cta_group", C101),
-            slot("kind", C327),
-            optional("collector", C328),
+            slot("kind", C328),
+            optional("collector", C329),
         ],
         ignored: &[],
         head: 1,
@@ -14254,10 +14332,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
-        gates: G393,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14266,11 +14344,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C326),
-            slot("sp", C329),
+            slot("mma", C327),
+            slot("sp", C330),
             slot("cta_group", C101),
-            slot("kind", C327),
-            optional("collector", C328),
+            slot("kind", C328),
+            optional("collector", C329),
         ],
         ignored: &[],
         head: 1,
@@ -14287,10 +14365,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
-        gates: G393,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14299,11 +14377,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C326),
-            slot("sp", C329),
+            slot("mma", C327),
+            slot("sp", C330),
             slot("cta_group", C101),
-            slot("kind", C327),
-            optional("collector", C328),
+            slot("kind", C328),
+            optional("collector", C329),
         ],
         ignored: &[],
         head: 1,
@@ -14320,10 +14398,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
-        gates: G393,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14332,12 +14410,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C326),
+            slot("mma", C327),
             slot("cta_group", C101),
-            slot("kind", C330),
+            slot("kind", C331),
             slot("block_scale", C244),
-            optional("scale_vec_size", C331),
-            optional("collector", C328),
+            optional("scale_vec_size", C332),
+            optional("collector", C329),
         ],
         ignored: &[],
         head: 1,
@@ -14367,10 +14445,10 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M82)],
                 then: Consequence::Needs(&[Condition::Has(M84)], Fault::Missing("scale_vec_size")),
             },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
-        gates: G393,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14379,12 +14457,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C326),
+            slot("mma", C327),
             slot("cta_group", C101),
-            slot("kind", C330),
+            slot("kind", C331),
             slot("block_scale", C244),
-            optional("scale_vec_size", C331),
-            optional("collector", C328),
+            optional("scale_vec_size", C332),
+            optional("collector", C329),
         ],
         ignored: &[],
         head: 1,
@@ -14414,10 +14492,10 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M82)],
                 then: Consequence::Needs(&[Condition::Has(M84)], Fault::Missing("scale_vec_size")),
             },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
-        gates: G393,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14426,13 +14504,13 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C326),
-            slot("sp", C329),
+            slot("mma", C327),
+            slot("sp", C330),
             slot("cta_group", C101),
-            slot("kind", C330),
+            slot("kind", C331),
             slot("block_scale", C244),
-            optional("scale_vec_size", C331),
-            optional("collector", C328),
+            optional("scale_vec_size", C332),
+            optional("collector", C329),
         ],
         ignored: &[],
         head: 1,
@@ -14463,10 +14541,10 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M82)],
                 then: Consequence::Needs(&[Condition::Has(M84)], Fault::Missing("scale_vec_size")),
             },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
-        gates: G393,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14475,13 +14553,13 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C326),
-            slot("sp", C329),
+            slot("mma", C327),
+            slot("sp", C330),
             slot("cta_group", C101),
-            slot("kind", C330),
+            slot("kind", C331),
             slot("block_scale", C244),
-            optional("scale_vec_size", C331),
-            optional("collector", C328),
+            optional("scale_vec_size", C332),
+            optional("collector", C329),
         ],
         ignored: &[],
         head: 1,
@@ -14512,10 +14590,10 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M82)],
                 then: Consequence::Needs(&[Condition::Has(M84)], Fault::Missing("scale_vec_size")),
             },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
-        gates: G393,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14524,9 +14602,9 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.b64 [mbar]",
         section: "9.7.16.11.1",
         slots: &[
-            slot("commit", C332),
+            slot("commit", C333),
             slot("cta_group", C101),
-            slot("mbarrier::arrive::one", C333),
+            slot("mbarrier::arrive::one", C334),
             optional("shared::cluster", C86),
             slot("b64", C83),
         ],
@@ -14534,10 +14612,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("mbar", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
-        gates: G396,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14546,9 +14624,9 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.multicast.b64 [mbar], mask:u16",
         section: "9.7.16.11.1",
         slots: &[
-            slot("commit", C332),
+            slot("commit", C333),
             slot("cta_group", C101),
-            slot("mbarrier::arrive::one", C333),
+            slot("mbarrier::arrive::one", C334),
             optional("shared::cluster", C86),
             slot("multicast", C88),
             slot("b64", C83),
@@ -14557,10 +14635,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("mbar", Kind::Address, Ty::None), read("mask", Kind::Source, Ty::Fixed(Type::U16))],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
-        gates: G396,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14568,12 +14646,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.order",
         section: "9.7.16.12.1",
-        slots: &[slot("order", C334)],
+        slots: &[slot("order", C335)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G397,
+        gates: G408,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14582,11 +14660,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.replace.tile.field{.map_space}.b1024.type [a], value:type",
         section: "9.7.9.26.1",
         slots: &[
-            slot("replace", C335),
+            slot("replace", C336),
             slot("tile", C100),
-            slot("field", C336),
-            optional("map_space", C337),
-            slot("b1024", C338),
+            slot("field", C337),
+            optional("map_space", C338),
+            slot("b1024", C339),
             slot("type", C26),
         ],
         ignored: &[],
@@ -14601,9 +14679,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M86)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G409) },
         ],
-        gates: G399,
+        gates: G410,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapReplace),
     },
@@ -14612,11 +14690,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.replace.tile.field{.map_space}.b1024.type [a], ordinal<imm 0..4>:u32, value:type",
         section: "9.7.9.26.1",
         slots: &[
-            slot("replace", C335),
+            slot("replace", C336),
             slot("tile", C100),
-            slot("field", C339),
-            optional("map_space", C337),
-            slot("b1024", C338),
+            slot("field", C340),
+            optional("map_space", C338),
+            slot("b1024", C339),
             slot("type", C26),
         ],
         ignored: &[],
@@ -14636,7 +14714,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
         ],
-        gates: G399,
+        gates: G410,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapReplace),
     },
@@ -14645,11 +14723,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned [dst], [src], size<imm 128>:u32",
         section: "9.7.9.26.1",
         slots: &[
-            slot("cp_fenceproxy", C340),
+            slot("cp_fenceproxy", C341),
             slot("global", C19),
             slot("shared::cta", C63),
             slot("tensormap::generic", C151),
-            slot("release", C144),
+            slot("release", C145),
             slot("scope", C22),
             slot("sync", C44),
             slot("aligned", C51),
@@ -14662,7 +14740,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G400,
+        gates: G411,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapCopy),
     },
@@ -14670,12 +14748,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Testp,
         syntax: "testp.op.type p, a",
         section: "9.7.3.1",
-        slots: &[slot("op", C341), slot("type", C73)],
+        slots: &[slot("op", C342), slot("type", C73)],
         ignored: &[],
         head: 0,
         operands: &[write("p", Kind::Register, Ty::Fixed(Type::Pred)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G401,
+        gates: G412,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::testp"),
     },
@@ -14685,10 +14763,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C342),
+            slot("geom", C343),
             slot("v4", C71),
-            slot("dtype", C343),
-            slot("ctype", C344),
+            slot("dtype", C344),
+            slot("ctype", C345),
         ],
         ignored: &[],
         head: 0,
@@ -14697,7 +14775,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
             Rule {
                 when: &[Condition::Has(M91)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
@@ -14716,12 +14794,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.ctype d[|p].4, [texture]",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C345),
+            slot("base", C346),
             optional("uni", C59),
-            slot("geom", C342),
+            slot("geom", C343),
             slot("v4", C71),
-            slot("dtype", C343),
-            slot("ctype", C344),
+            slot("dtype", C344),
+            slot("ctype", C345),
         ],
         ignored: &[],
         head: 1,
@@ -14730,7 +14808,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
             Rule {
                 when: &[Condition::Has(M92)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M92)),
@@ -14740,7 +14818,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
             },
         ],
-        gates: G405,
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14749,12 +14827,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], lod.braced:ctype",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C346),
+            slot("level", C347),
             optional("uni", C59),
-            slot("geom", C342),
+            slot("geom", C343),
             slot("v4", C71),
-            slot("dtype", C343),
-            slot("ctype", C344),
+            slot("dtype", C344),
+            slot("ctype", C345),
         ],
         ignored: &[],
         head: 1,
@@ -14764,7 +14842,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
             Rule {
                 when: &[Condition::Has(M93)],
                 then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M93)),
@@ -14778,7 +14856,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
             },
         ],
-        gates: G406,
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14787,12 +14865,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C347),
+            slot("grad", C348),
             optional("uni", C59),
-            slot("geom", C342),
+            slot("geom", C343),
             slot("v4", C71),
-            slot("dtype", C343),
-            slot("ctype", C344),
+            slot("dtype", C344),
+            slot("ctype", C345),
         ],
         ignored: &[],
         head: 1,
@@ -14803,8 +14881,8 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
-            Rule { when: &[Condition::Has(M91)], then: Consequence::Gates(G407) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M91)], then: Consequence::Gates(G418) },
             Rule {
                 when: &[Condition::Has(M93)],
                 then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M93)),
@@ -14818,7 +14896,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
             },
         ],
-        gates: G408,
+        gates: G419,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14828,10 +14906,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C342),
+            slot("geom", C343),
             slot("v4", C71),
-            slot("dtype", C343),
-            slot("ctype", C344),
+            slot("dtype", C344),
+            slot("ctype", C345),
         ],
         ignored: &[],
         head: 0,
@@ -14841,7 +14919,7 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
             Rule {
                 when: &[Condition::Has(M91)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
@@ -14851,7 +14929,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M92)),
             },
         ],
-        gates: G409,
+        gates: G420,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14860,12 +14938,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C345),
+            slot("base", C346),
             optional("uni", C59),
-            slot("geom", C342),
+            slot("geom", C343),
             slot("v4", C71),
-            slot("dtype", C343),
-            slot("ctype", C344),
+            slot("dtype", C344),
+            slot("ctype", C345),
         ],
         ignored: &[],
         head: 1,
@@ -14875,7 +14953,7 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
             Rule {
                 when: &[Condition::Has(M92)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M92)),
@@ -14885,7 +14963,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
             },
         ],
-        gates: G410,
+        gates: G421,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14894,12 +14972,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], lod.braced:ctype, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C346),
+            slot("level", C347),
             optional("uni", C59),
-            slot("geom", C342),
+            slot("geom", C343),
             slot("v4", C71),
-            slot("dtype", C343),
-            slot("ctype", C344),
+            slot("dtype", C344),
+            slot("ctype", C345),
         ],
         ignored: &[],
         head: 1,
@@ -14910,7 +14988,7 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
             Rule {
                 when: &[Condition::Has(M93)],
                 then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M93)),
@@ -14924,7 +15002,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
             },
         ],
-        gates: G411,
+        gates: G422,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14933,12 +15011,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C347),
+            slot("grad", C348),
             optional("uni", C59),
-            slot("geom", C342),
+            slot("geom", C343),
             slot("v4", C71),
-            slot("dtype", C343),
-            slot("ctype", C344),
+            slot("dtype", C344),
+            slot("ctype", C345),
         ],
         ignored: &[],
         head: 1,
@@ -14950,8 +15028,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
-            Rule { when: &[Condition::Has(M91)], then: Consequence::Gates(G407) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M91)], then: Consequence::Gates(G418) },
             Rule {
                 when: &[Condition::Has(M93)],
                 then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M93)),
@@ -14965,7 +15043,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
             },
         ],
-        gates: G412,
+        gates: G423,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14975,9 +15053,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C348),
+            slot("geom", C349),
             slot("v4", C71),
-            slot("dtype", C343),
+            slot("dtype", C344),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14987,8 +15065,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) }],
-        gates: G409,
+        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) }],
+        gates: G420,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14997,11 +15075,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C345),
+            slot("base", C346),
             optional("uni", C59),
-            slot("geom", C348),
+            slot("geom", C349),
             slot("v4", C71),
-            slot("dtype", C343),
+            slot("dtype", C344),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15011,8 +15089,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) }],
-        gates: G410,
+        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) }],
+        gates: G421,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15021,11 +15099,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], lod.braced:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C346),
+            slot("level", C347),
             optional("uni", C59),
-            slot("geom", C348),
+            slot("geom", C349),
             slot("v4", C71),
-            slot("dtype", C343),
+            slot("dtype", C344),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15036,8 +15114,8 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) }],
-        gates: G411,
+        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) }],
+        gates: G422,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15046,11 +15124,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C347),
+            slot("grad", C348),
             optional("uni", C59),
-            slot("geom", C348),
+            slot("geom", C349),
             slot("v4", C71),
-            slot("dtype", C343),
+            slot("dtype", C344),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15063,10 +15141,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
-            Rule { when: &[Condition::Has(M91)], then: Consequence::Gates(G407) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M91)], then: Consequence::Gates(G418) },
         ],
-        gates: G412,
+        gates: G423,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15076,9 +15154,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C348),
+            slot("geom", C349),
             slot("v4", C71),
-            slot("dtype", C343),
+            slot("dtype", C344),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15089,8 +15167,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) }],
-        gates: G409,
+        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) }],
+        gates: G420,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15099,11 +15177,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C345),
+            slot("base", C346),
             optional("uni", C59),
-            slot("geom", C348),
+            slot("geom", C349),
             slot("v4", C71),
-            slot("dtype", C343),
+            slot("dtype", C344),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15114,8 +15192,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) }],
-        gates: G410,
+        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) }],
+        gates: G421,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15124,11 +15202,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], lod.braced:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C346),
+            slot("level", C347),
             optional("uni", C59),
-            slot("geom", C348),
+            slot("geom", C349),
             slot("v4", C71),
-            slot("dtype", C343),
+            slot("dtype", C344),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15140,8 +15218,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) }],
-        gates: G411,
+        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) }],
+        gates: G422,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15150,11 +15228,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C347),
+            slot("grad", C348),
             optional("uni", C59),
-            slot("geom", C348),
+            slot("geom", C349),
             slot("v4", C71),
-            slot("dtype", C343),
+            slot("dtype", C344),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15168,10 +15246,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
-            Rule { when: &[Condition::Has(M91)], then: Consequence::Gates(G407) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M91)], then: Consequence::Gates(G418) },
         ],
-        gates: G412,
+        gates: G423,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15181,10 +15259,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C342),
-            slot("v2", C349),
-            slot("dtype", C350),
-            slot("ctype", C344),
+            slot("geom", C343),
+            slot("v2", C350),
+            slot("dtype", C351),
+            slot("ctype", C345),
         ],
         ignored: &[],
         head: 0,
@@ -15193,7 +15271,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
             Rule {
                 when: &[Condition::Has(M91)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
@@ -15212,12 +15290,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.ctype d[|p].2, [texture]",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C345),
+            slot("base", C346),
             optional("uni", C59),
-            slot("geom", C342),
-            slot("v2", C349),
-            slot("dtype", C350),
-            slot("ctype", C344),
+            slot("geom", C343),
+            slot("v2", C350),
+            slot("dtype", C351),
+            slot("ctype", C345),
         ],
         ignored: &[],
         head: 1,
@@ -15226,7 +15304,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
             Rule {
                 when: &[Condition::Has(M92)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M92)),
@@ -15236,7 +15314,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
             },
         ],
-        gates: G405,
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15245,12 +15323,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], lod.braced:ctype",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C346),
+            slot("level", C347),
             optional("uni", C59),
-            slot("geom", C342),
-            slot("v2", C349),
-            slot("dtype", C350),
-            slot("ctype", C344),
+            slot("geom", C343),
+            slot("v2", C350),
+            slot("dtype", C351),
+            slot("ctype", C345),
         ],
         ignored: &[],
         head: 1,
@@ -15260,7 +15338,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
             Rule {
                 when: &[Condition::Has(M93)],
                 then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M93)),
@@ -15274,7 +15352,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
             },
         ],
-        gates: G406,
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15283,12 +15361,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C347),
+            slot("grad", C348),
             optional("uni", C59),
-            slot("geom", C342),
-            slot("v2", C349),
-            slot("dtype", C350),
-            slot("ctype", C344),
+            slot("geom", C343),
+            slot("v2", C350),
+            slot("dtype", C351),
+            slot("ctype", C345),
         ],
         ignored: &[],
         head: 1,
@@ -15299,8 +15377,8 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
-            Rule { when: &[Condition::Has(M91)], then: Consequence::Gates(G407) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M91)], then: Consequence::Gates(G418) },
             Rule {
                 when: &[Condition::Has(M93)],
                 then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M93)),
@@ -15314,7 +15392,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
             },
         ],
-        gates: G408,
+        gates: G419,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15324,10 +15402,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C342),
-            slot("v2", C349),
-            slot("dtype", C350),
-            slot("ctype", C344),
+            slot("geom", C343),
+            slot("v2", C350),
+            slot("dtype", C351),
+            slot("ctype", C345),
         ],
         ignored: &[],
         head: 0,
@@ -15337,7 +15415,7 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
             Rule {
                 when: &[Condition::Has(M91)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
@@ -15347,7 +15425,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M92)),
             },
         ],
-        gates: G409,
+        gates: G420,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15356,12 +15434,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C345),
+            slot("base", C346),
             optional("uni", C59),
-            slot("geom", C342),
-            slot("v2", C349),
-            slot("dtype", C350),
-            slot("ctype", C344),
+            slot("geom", C343),
+            slot("v2", C350),
+            slot("dtype", C351),
+            slot("ctype", C345),
         ],
         ignored: &[],
         head: 1,
@@ -15371,7 +15449,7 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
             Rule {
                 when: &[Condition::Has(M92)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M92)),
@@ -15381,7 +15459,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
             },
         ],
-        gates: G410,
+        gates: G421,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15390,12 +15468,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], lod.braced:ctype, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C346),
+            slot("level", C347),
             optional("uni", C59),
-            slot("geom", C342),
-            slot("v2", C349),
-            slot("dtype", C350),
-            slot("ctype", C344),
+            slot("geom", C343),
+            slot("v2", C350),
+            slot("dtype", C351),
+            slot("ctype", C345),
         ],
         ignored: &[],
         head: 1,
@@ -15406,7 +15484,7 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
             Rule {
                 when: &[Condition::Has(M93)],
                 then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M93)),
@@ -15420,7 +15498,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
             },
         ],
-        gates: G411,
+        gates: G422,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15429,12 +15507,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C347),
+            slot("grad", C348),
             optional("uni", C59),
-            slot("geom", C342),
-            slot("v2", C349),
-            slot("dtype", C350),
-            slot("ctype", C344),
+            slot("geom", C343),
+            slot("v2", C350),
+            slot("dtype", C351),
+            slot("ctype", C345),
         ],
         ignored: &[],
         head: 1,
@@ -15446,8 +15524,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
-            Rule { when: &[Condition::Has(M91)], then: Consequence::Gates(G407) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M91)], then: Consequence::Gates(G418) },
             Rule {
                 when: &[Condition::Has(M93)],
                 then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M93)),
@@ -15461,7 +15539,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
             },
         ],
-        gates: G412,
+        gates: G423,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15471,9 +15549,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C348),
-            slot("v2", C349),
-            slot("dtype", C350),
+            slot("geom", C349),
+            slot("v2", C350),
+            slot("dtype", C351),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15483,8 +15561,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) }],
-        gates: G409,
+        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) }],
+        gates: G420,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15493,11 +15571,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C345),
+            slot("base", C346),
             optional("uni", C59),
-            slot("geom", C348),
-            slot("v2", C349),
-            slot("dtype", C350),
+            slot("geom", C349),
+            slot("v2", C350),
+            slot("dtype", C351),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15507,8 +15585,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) }],
-        gates: G410,
+        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) }],
+        gates: G421,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15517,11 +15595,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], lod.braced:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C346),
+            slot("level", C347),
             optional("uni", C59),
-            slot("geom", C348),
-            slot("v2", C349),
-            slot("dtype", C350),
+            slot("geom", C349),
+            slot("v2", C350),
+            slot("dtype", C351),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15532,8 +15610,8 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) }],
-        gates: G411,
+        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) }],
+        gates: G422,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15542,11 +15620,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C347),
+            slot("grad", C348),
             optional("uni", C59),
-            slot("geom", C348),
-            slot("v2", C349),
-            slot("dtype", C350),
+            slot("geom", C349),
+            slot("v2", C350),
+            slot("dtype", C351),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15559,10 +15637,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
-            Rule { when: &[Condition::Has(M91)], then: Consequence::Gates(G407) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M91)], then: Consequence::Gates(G418) },
         ],
-        gates: G412,
+        gates: G423,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15572,9 +15650,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C348),
-            slot("v2", C349),
-            slot("dtype", C350),
+            slot("geom", C349),
+            slot("v2", C350),
+            slot("dtype", C351),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15585,8 +15663,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) }],
-        gates: G409,
+        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) }],
+        gates: G420,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15595,11 +15673,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C345),
+            slot("base", C346),
             optional("uni", C59),
-            slot("geom", C348),
-            slot("v2", C349),
-            slot("dtype", C350),
+            slot("geom", C349),
+            slot("v2", C350),
+            slot("dtype", C351),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15610,8 +15688,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) }],
-        gates: G410,
+        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) }],
+        gates: G421,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15620,11 +15698,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], lod.braced:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C346),
+            slot("level", C347),
             optional("uni", C59),
-            slot("geom", C348),
-            slot("v2", C349),
-            slot("dtype", C350),
+            slot("geom", C349),
+            slot("v2", C350),
+            slot("dtype", C351),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15636,8 +15714,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) }],
-        gates: G411,
+        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) }],
+        gates: G422,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15646,11 +15724,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C347),
+            slot("grad", C348),
             optional("uni", C59),
-            slot("geom", C348),
-            slot("v2", C349),
-            slot("dtype", C350),
+            slot("geom", C349),
+            slot("v2", C350),
+            slot("dtype", C351),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15664,10 +15742,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G404) },
-            Rule { when: &[Condition::Has(M91)], then: Consequence::Gates(G407) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M91)], then: Consequence::Gates(G418) },
         ],
-        gates: G412,
+        gates: G423,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15677,8 +15755,8 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C59),
-            slot("component", C351),
-            slot("geom", C352),
+            slot("component", C352),
+            slot("geom", C353),
             slot("v4", C71),
             slot("dtype", C278),
             slot("f32", C1),
@@ -15689,7 +15767,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
             read("texture", Kind::Texels, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G416) }],
+        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G427) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
@@ -15700,8 +15778,8 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C59),
-            slot("component", C351),
-            slot("geom", C353),
+            slot("component", C352),
+            slot("geom", C354),
             slot("v4", C71),
             slot("dtype", C278),
             slot("f32", C1),
@@ -15713,8 +15791,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G416) }],
-        gates: G417,
+        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G427) }],
+        gates: G428,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15724,8 +15802,8 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C59),
-            slot("component", C351),
-            slot("geom", C353),
+            slot("component", C352),
+            slot("geom", C354),
             slot("v4", C71),
             slot("dtype", C278),
             slot("f32", C1),
@@ -15737,8 +15815,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G416) }],
-        gates: G417,
+        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G427) }],
+        gates: G428,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15748,8 +15826,8 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C59),
-            slot("component", C351),
-            slot("geom", C353),
+            slot("component", C352),
+            slot("geom", C354),
             slot("v4", C71),
             slot("dtype", C278),
             slot("f32", C1),
@@ -15762,8 +15840,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G416) }],
-        gates: G417,
+        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G427) }],
+        gates: G428,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15784,7 +15862,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Txq,
         syntax: "txq.query.b32 d, [texref]",
         section: "9.7.10.5",
-        slots: &[slot("query", C354), slot("b32", C6)],
+        slots: &[slot("query", C355), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("texref", Kind::Handle, Ty::None)],
@@ -15797,7 +15875,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Txq,
         syntax: "txq.level.query.b32 d, [texref], lod:s32",
         section: "9.7.10.5",
-        slots: &[slot("level", C346), slot("query", C355), slot("b32", C6)],
+        slots: &[slot("level", C347), slot("query", C356), slot("b32", C6)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -15806,7 +15884,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G420,
+        gates: G431,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Txq),
     },
@@ -15823,7 +15901,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G421,
+        gates: G432,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -15841,7 +15919,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G421,
+        gates: G432,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -15865,7 +15943,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G421,
+        gates: G432,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -15889,10 +15967,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M20)],
-            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M20)),
+            when: &[Condition::Has(M21)],
+            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
         }],
-        gates: G422,
+        gates: G433,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff2"),
     },
@@ -15916,10 +15994,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M20)],
-            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M20)),
+            when: &[Condition::Has(M21)],
+            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
         }],
-        gates: G423,
+        gates: G434,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff4"),
     },
@@ -15936,7 +16014,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G424,
+        gates: G435,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -15954,7 +16032,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G424,
+        gates: G435,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -15978,7 +16056,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G424,
+        gates: G435,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -16002,10 +16080,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M20)],
-            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M20)),
+            when: &[Condition::Has(M21)],
+            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
         }],
-        gates: G425,
+        gates: G436,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add2"),
     },
@@ -16029,10 +16107,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M20)],
-            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M20)),
+            when: &[Condition::Has(M21)],
+            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
         }],
-        gates: G426,
+        gates: G437,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add4"),
     },
@@ -16056,10 +16134,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M20)],
-            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M20)),
+            when: &[Condition::Has(M21)],
+            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
         }],
-        gates: G427,
+        gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg2"),
     },
@@ -16083,10 +16161,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M20)],
-            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M20)),
+            when: &[Condition::Has(M21)],
+            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
         }],
-        gates: G428,
+        gates: G439,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg4"),
     },
@@ -16099,7 +16177,7 @@ pub static FORMS: &[Form] = &[
             slot("atype", C140),
             slot("btype", C140),
             optional("sat", C8),
-            optional("scale", C356),
+            optional("scale", C357),
         ],
         ignored: &[],
         head: 0,
@@ -16110,7 +16188,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)).negatable(),
         ],
         rules: &[],
-        gates: G429,
+        gates: G440,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -16122,9 +16200,9 @@ pub static FORMS: &[Form] = &[
             slot("dtype", C140),
             slot("atype", C140),
             slot("btype", C140),
-            slot("po", C357),
+            slot("po", C358),
             optional("sat", C8),
-            optional("scale", C356),
+            optional("scale", C357),
         ],
         ignored: &[],
         head: 0,
@@ -16135,7 +16213,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G429,
+        gates: G440,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -16152,7 +16230,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G430,
+        gates: G441,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -16170,7 +16248,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G430,
+        gates: G441,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -16194,7 +16272,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G430,
+        gates: G441,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -16218,10 +16296,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M20)],
-            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M20)),
+            when: &[Condition::Has(M21)],
+            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
         }],
-        gates: G431,
+        gates: G442,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max2"),
     },
@@ -16245,10 +16323,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M20)],
-            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M20)),
+            when: &[Condition::Has(M21)],
+            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
         }],
-        gates: G432,
+        gates: G443,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max4"),
     },
@@ -16265,7 +16343,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G433,
+        gates: G444,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -16283,7 +16361,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G433,
+        gates: G444,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -16307,7 +16385,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G433,
+        gates: G444,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -16331,10 +16409,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M20)],
-            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M20)),
+            when: &[Condition::Has(M21)],
+            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
         }],
-        gates: G434,
+        gates: G445,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min2"),
     },
@@ -16358,10 +16436,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M20)],
-            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M20)),
+            when: &[Condition::Has(M21)],
+            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
         }],
-        gates: G435,
+        gates: G446,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min4"),
     },
@@ -16369,15 +16447,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.mode.pred d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("mode", C358), slot("pred", C49)],
+        slots: &[slot("mode", C359), slot("pred", C49)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G436) }],
-        gates: G437,
+        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G447) }],
+        gates: G448,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -16385,15 +16463,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.ballot.b32 d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("ballot", C359), slot("b32", C6)],
+        slots: &[slot("ballot", C360), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G436) }],
-        gates: G437,
+        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G447) }],
+        gates: G448,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -16401,7 +16479,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.sync.mode.pred d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C44), slot("mode", C358), slot("pred", C49)],
+        slots: &[slot("sync", C44), slot("mode", C359), slot("pred", C49)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -16409,8 +16487,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G436) }],
-        gates: G438,
+        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G447) }],
+        gates: G449,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -16418,7 +16496,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.sync.ballot.b32 d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C44), slot("ballot", C359), slot("b32", C6)],
+        slots: &[slot("sync", C44), slot("ballot", C360), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -16426,8 +16504,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G436) }],
-        gates: G438,
+        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G447) }],
+        gates: G449,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -16450,10 +16528,10 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M68)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T8)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
             },
         ],
-        gates: G439,
+        gates: G450,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -16477,10 +16555,10 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M68)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T8)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
             },
         ],
-        gates: G439,
+        gates: G450,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -16504,10 +16582,10 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M68)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T8)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
             },
         ],
-        gates: G439,
+        gates: G450,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -16532,10 +16610,10 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M68)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T8)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
             },
         ],
-        gates: G440,
+        gates: G451,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set2"),
     },
@@ -16560,10 +16638,10 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M68)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T8)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
             },
         ],
-        gates: G441,
+        gates: G452,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set4"),
     },
@@ -16589,7 +16667,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T25)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
         }],
-        gates: G442,
+        gates: G453,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -16616,7 +16694,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T25)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
         }],
-        gates: G442,
+        gates: G453,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -16644,7 +16722,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T25)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
         }],
-        gates: G442,
+        gates: G453,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -16670,7 +16748,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T25)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
         }],
-        gates: G443,
+        gates: G454,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -16697,7 +16775,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T25)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
         }],
-        gates: G443,
+        gates: G454,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -16725,7 +16803,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T25)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
         }],
-        gates: G443,
+        gates: G454,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -16742,7 +16820,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G444,
+        gates: G455,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -16760,7 +16838,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G444,
+        gates: G455,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -16784,7 +16862,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G444,
+        gates: G455,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -16808,10 +16886,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M20)],
-            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M20)),
+            when: &[Condition::Has(M21)],
+            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
         }],
-        gates: G445,
+        gates: G456,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub2"),
     },
@@ -16835,10 +16913,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M20)],
-            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M20)),
+            when: &[Condition::Has(M21)],
+            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
         }],
-        gates: G446,
+        gates: G457,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub4"),
     },
@@ -16847,10 +16925,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C360),
+            slot("mma_async", C361),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C361),
+            slot("shape", C362),
             slot("dtype", C219),
             slot("atype", C114),
             slot("btype", C114),
@@ -16868,7 +16946,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G447,
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16877,10 +16955,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C360),
+            slot("mma_async", C361),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C361),
+            slot("shape", C362),
             slot("dtype", C219),
             slot("atype", C114),
             slot("btype", C114),
@@ -16897,7 +16975,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G447,
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16906,10 +16984,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C360),
+            slot("mma_async", C361),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C361),
+            slot("shape", C362),
             slot("dtype", C1),
             slot("atype", C115),
             slot("btype", C115),
@@ -16927,7 +17005,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G447,
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16936,10 +17014,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C360),
+            slot("mma_async", C361),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C361),
+            slot("shape", C362),
             slot("dtype", C1),
             slot("atype", C115),
             slot("btype", C115),
@@ -16956,7 +17034,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G447,
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16965,10 +17043,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C360),
+            slot("mma_async", C361),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C362),
+            slot("shape", C363),
             slot("dtype", C1),
             slot("atype", C120),
             slot("btype", C120),
@@ -16984,7 +17062,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G447,
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16993,10 +17071,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C360),
+            slot("mma_async", C361),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C362),
+            slot("shape", C363),
             slot("dtype", C1),
             slot("atype", C120),
             slot("btype", C120),
@@ -17012,7 +17090,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G447,
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17021,10 +17099,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C360),
+            slot("mma_async", C361),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C363),
+            slot("shape", C364),
             slot("dtype", C219),
             slot("atype", C234),
             slot("btype", C234),
@@ -17040,7 +17118,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G448,
+        gates: G459,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17049,10 +17127,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C360),
+            slot("mma_async", C361),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C363),
+            slot("shape", C364),
             slot("dtype", C219),
             slot("atype", C234),
             slot("btype", C234),
@@ -17068,7 +17146,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G448,
+        gates: G459,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17077,14 +17155,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C360),
+            slot("mma_async", C361),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C364),
+            slot("shape", C365),
             optional("satfinite", C118),
             slot("dtype", C13),
-            slot("atype", C365),
-            slot("btype", C365),
+            slot("atype", C366),
+            slot("btype", C366),
         ],
         ignored: &[],
         head: 1,
@@ -17097,14 +17175,14 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T15)],
-                then: Consequence::Gates(G449),
+                then: Consequence::Gates(G460),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G449),
+                then: Consequence::Gates(G460),
             },
         ],
-        gates: G450,
+        gates: G461,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17113,14 +17191,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C360),
+            slot("mma_async", C361),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C364),
+            slot("shape", C365),
             optional("satfinite", C118),
             slot("dtype", C13),
-            slot("atype", C365),
-            slot("btype", C365),
+            slot("atype", C366),
+            slot("btype", C366),
         ],
         ignored: &[],
         head: 1,
@@ -17133,14 +17211,14 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T15)],
-                then: Consequence::Gates(G449),
+                then: Consequence::Gates(G460),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G449),
+                then: Consequence::Gates(G460),
             },
         ],
-        gates: G450,
+        gates: G461,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17149,14 +17227,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype.and.popc d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C360),
+            slot("mma_async", C361),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C366),
+            slot("shape", C367),
             slot("dtype", C13),
             slot("atype", C230),
             slot("btype", C230),
-            slot("and", C367),
+            slot("and", C368),
             slot("popc", C47),
         ],
         ignored: &[],
@@ -17168,7 +17246,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G451,
+        gates: G462,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17177,14 +17255,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype.and.popc d.frag, a.frag, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C360),
+            slot("mma_async", C361),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C366),
+            slot("shape", C367),
             slot("dtype", C13),
             slot("atype", C230),
             slot("btype", C230),
-            slot("and", C367),
+            slot("and", C368),
             slot("popc", C47),
         ],
         ignored: &[],
@@ -17196,7 +17274,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G451,
+        gates: G462,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17205,11 +17283,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C360),
-            slot("sp", C329),
+            slot("mma_async", C361),
+            slot("sp", C330),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C363),
+            slot("shape", C364),
             slot("dtype", C219),
             slot("atype", C114),
             slot("btype", C114),
@@ -17229,7 +17307,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G447,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17238,11 +17316,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C360),
-            slot("sp", C329),
+            slot("mma_async", C361),
+            slot("sp", C330),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C363),
+            slot("shape", C364),
             slot("dtype", C219),
             slot("atype", C114),
             slot("btype", C114),
@@ -17261,7 +17339,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G447,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17270,11 +17348,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C360),
-            slot("sp", C329),
+            slot("mma_async", C361),
+            slot("sp", C330),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C363),
+            slot("shape", C364),
             slot("dtype", C1),
             slot("atype", C115),
             slot("btype", C115),
@@ -17294,7 +17372,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G447,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17303,11 +17381,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C360),
-            slot("sp", C329),
+            slot("mma_async", C361),
+            slot("sp", C330),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C363),
+            slot("shape", C364),
             slot("dtype", C1),
             slot("atype", C115),
             slot("btype", C115),
@@ -17326,7 +17404,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G447,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17335,11 +17413,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C360),
-            slot("sp", C329),
+            slot("mma_async", C361),
+            slot("sp", C330),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C361),
+            slot("shape", C362),
             slot("dtype", C1),
             slot("atype", C120),
             slot("btype", C120),
@@ -17357,7 +17435,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G447,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17366,11 +17444,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C360),
-            slot("sp", C329),
+            slot("mma_async", C361),
+            slot("sp", C330),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C361),
+            slot("shape", C362),
             slot("dtype", C1),
             slot("atype", C120),
             slot("btype", C120),
@@ -17388,7 +17466,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G447,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17397,11 +17475,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C360),
-            slot("sp", C329),
+            slot("mma_async", C361),
+            slot("sp", C330),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C368),
+            slot("shape", C369),
             slot("dtype", C219),
             slot("atype", C234),
             slot("btype", C234),
@@ -17419,7 +17497,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G448,
+        gates: G464,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17428,11 +17506,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C360),
-            slot("sp", C329),
+            slot("mma_async", C361),
+            slot("sp", C330),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C368),
+            slot("shape", C369),
             slot("dtype", C219),
             slot("atype", C234),
             slot("btype", C234),
@@ -17450,7 +17528,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G448,
+        gates: G464,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17459,15 +17537,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C360),
-            slot("sp", C329),
+            slot("mma_async", C361),
+            slot("sp", C330),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C369),
+            slot("shape", C370),
             optional("satfinite", C118),
             slot("dtype", C13),
-            slot("atype", C365),
-            slot("btype", C365),
+            slot("atype", C366),
+            slot("btype", C366),
         ],
         ignored: &[],
         head: 1,
@@ -17482,14 +17560,14 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T15)],
-                then: Consequence::Gates(G449),
+                then: Consequence::Gates(G460),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G449),
+                then: Consequence::Gates(G460),
             },
         ],
-        gates: G450,
+        gates: G465,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17498,15 +17576,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C360),
-            slot("sp", C329),
+            slot("mma_async", C361),
+            slot("sp", C330),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C369),
+            slot("shape", C370),
             optional("satfinite", C118),
             slot("dtype", C13),
-            slot("atype", C365),
-            slot("btype", C365),
+            slot("atype", C366),
+            slot("btype", C366),
         ],
         ignored: &[],
         head: 1,
@@ -17521,53 +17599,53 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T15)],
-                then: Consequence::Gates(G449),
+                then: Consequence::Gates(G460),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G449),
+                then: Consequence::Gates(G460),
             },
         ],
-        gates: G450,
+        gates: G465,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
     Form {
         opcode: Opcode::Wgmma,
-        syntax: "wgmma.fence.sync.aligned",
+        syntax: "wgmma.fence.sync{.aligned}",
         section: "9.7.15.7.1",
-        slots: &[slot("fence", C370), slot("sync", C44), slot("aligned", C51)],
+        slots: &[slot("fence", C371), slot("sync", C44), optional("aligned", C51)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G452,
+        gates: G466,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
     Form {
         opcode: Opcode::Wgmma,
-        syntax: "wgmma.commit_group.sync.aligned",
+        syntax: "wgmma.commit_group.sync{.aligned}",
         section: "9.7.15.7.2",
-        slots: &[slot("commit_group", C78), slot("sync", C44), slot("aligned", C51)],
+        slots: &[slot("commit_group", C78), slot("sync", C44), optional("aligned", C51)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G453,
+        gates: G467,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
     Form {
         opcode: Opcode::Wgmma,
-        syntax: "wgmma.wait_group.sync.aligned n<imm>:u32",
+        syntax: "wgmma.wait_group.sync{.aligned} n<imm>:u32",
         section: "9.7.15.7.3",
-        slots: &[slot("wait_group", C79), slot("sync", C44), slot("aligned", C51)],
+        slots: &[slot("wait_group", C79), slot("sync", C44), optional("aligned", C51)],
         ignored: &[],
         head: 1,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G454,
+        gates: G468,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -17576,13 +17654,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C371),
-            slot("a", C372),
+            slot("load", C372),
+            slot("a", C373),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C373),
-            optional("memory", C374),
+            slot("shape", C374),
+            optional("memory", C375),
             slot("type", C114),
         ],
         ignored: &[],
@@ -17593,11 +17671,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
         ],
-        gates: G458,
+        gates: G472,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17606,13 +17684,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C371),
-            slot("b", C295),
+            slot("load", C372),
+            slot("b", C296),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C373),
-            optional("memory", C374),
+            slot("shape", C374),
+            optional("memory", C375),
             slot("type", C114),
         ],
         ignored: &[],
@@ -17623,11 +17701,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
         ],
-        gates: G458,
+        gates: G472,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17636,13 +17714,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C371),
-            slot("a", C372),
+            slot("load", C372),
+            slot("a", C373),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C373),
-            optional("memory", C374),
+            slot("shape", C374),
+            optional("memory", C375),
             slot("type", C115),
         ],
         ignored: &[],
@@ -17653,11 +17731,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
         ],
-        gates: G459,
+        gates: G473,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17666,13 +17744,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C371),
-            slot("b", C295),
+            slot("load", C372),
+            slot("b", C296),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C373),
-            optional("memory", C374),
+            slot("shape", C374),
+            optional("memory", C375),
             slot("type", C115),
         ],
         ignored: &[],
@@ -17683,11 +17761,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
         ],
-        gates: G459,
+        gates: G473,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17696,13 +17774,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C371),
-            slot("a", C372),
+            slot("load", C372),
+            slot("a", C373),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C375),
-            optional("memory", C374),
+            slot("shape", C376),
+            optional("memory", C375),
             slot("type", C120),
         ],
         ignored: &[],
@@ -17712,8 +17790,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) }],
-        gates: G459,
+        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G474) }],
+        gates: G473,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17722,13 +17800,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C371),
-            slot("b", C295),
+            slot("load", C372),
+            slot("b", C296),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C375),
-            optional("memory", C374),
+            slot("shape", C376),
+            optional("memory", C375),
             slot("type", C120),
         ],
         ignored: &[],
@@ -17738,8 +17816,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) }],
-        gates: G459,
+        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G474) }],
+        gates: G473,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17748,73 +17826,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C371),
-            slot("a", C372),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C376),
-            optional("memory", C374),
-            slot("type", C2),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G461) },
-        ],
-        gates: G462,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C371),
-            slot("b", C295),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C376),
-            optional("memory", C374),
-            slot("type", C2),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G461) },
-        ],
-        gates: G462,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C371),
-            slot("a", C372),
+            slot("load", C372),
+            slot("a", C373),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
             slot("shape", C377),
-            optional("memory", C374),
+            optional("memory", C375),
             slot("type", C2),
         ],
         ignored: &[],
@@ -17824,8 +17842,12 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) }],
-        gates: G462,
+        rules: &[
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G474) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G475) },
+        ],
+        gates: G476,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17834,13 +17856,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C371),
-            slot("b", C295),
+            slot("load", C372),
+            slot("b", C296),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C378),
-            optional("memory", C374),
+            slot("shape", C377),
+            optional("memory", C375),
             slot("type", C2),
         ],
         ignored: &[],
@@ -17850,8 +17872,12 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) }],
-        gates: G462,
+        rules: &[
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G474) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G475) },
+        ],
+        gates: G476,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17860,14 +17886,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C371),
-            slot("a", C372),
+            slot("load", C372),
+            slot("a", C373),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C373),
-            optional("memory", C374),
-            slot("type", C226),
+            slot("shape", C378),
+            optional("memory", C375),
+            slot("type", C2),
         ],
         ignored: &[],
         head: 2,
@@ -17876,12 +17902,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-        ],
-        gates: G463,
+        rules: &[Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) }],
+        gates: G476,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17890,13 +17912,39 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C371),
-            slot("b", C295),
+            slot("load", C372),
+            slot("b", C296),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C373),
-            optional("memory", C374),
+            slot("shape", C379),
+            optional("memory", C375),
+            slot("type", C2),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) }],
+        gates: G476,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C372),
+            slot("a", C373),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C218),
+            slot("shape", C374),
+            optional("memory", C375),
             slot("type", C226),
         ],
         ignored: &[],
@@ -17907,11 +17955,41 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
         ],
-        gates: G463,
+        gates: G477,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C372),
+            slot("b", C296),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C218),
+            slot("shape", C374),
+            optional("memory", C375),
+            slot("type", C226),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
+        ],
+        gates: G477,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17920,13 +17998,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C371),
-            slot("a", C372),
+            slot("load", C372),
+            slot("a", C373),
             slot("sync", C44),
             slot("aligned", C51),
             slot("row", C221),
-            slot("shape", C379),
-            optional("memory", C374),
+            slot("shape", C380),
+            optional("memory", C375),
             slot("type", C228),
         ],
         ignored: &[],
@@ -17936,8 +18014,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G464) }],
-        gates: G465,
+        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G478) }],
+        gates: G479,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17946,13 +18024,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C371),
-            slot("b", C295),
+            slot("load", C372),
+            slot("b", C296),
             slot("sync", C44),
             slot("aligned", C51),
             slot("col", C222),
-            slot("shape", C379),
-            optional("memory", C374),
+            slot("shape", C380),
+            optional("memory", C375),
             slot("type", C228),
         ],
         ignored: &[],
@@ -17962,8 +18040,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G464) }],
-        gates: G465,
+        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G478) }],
+        gates: G479,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17972,13 +18050,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C371),
-            slot("a", C372),
+            slot("load", C372),
+            slot("a", C373),
             slot("sync", C44),
             slot("aligned", C51),
             slot("row", C221),
-            slot("shape", C380),
-            optional("memory", C374),
+            slot("shape", C381),
+            optional("memory", C375),
             slot("type", C230),
         ],
         ignored: &[],
@@ -17988,8 +18066,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G466) }],
-        gates: G467,
+        rules: &[Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G480) }],
+        gates: G481,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17998,13 +18076,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C371),
-            slot("b", C295),
+            slot("load", C372),
+            slot("b", C296),
             slot("sync", C44),
             slot("aligned", C51),
             slot("col", C222),
-            slot("shape", C380),
-            optional("memory", C374),
+            slot("shape", C381),
+            optional("memory", C375),
             slot("type", C230),
         ],
         ignored: &[],
@@ -18014,8 +18092,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G466) }],
-        gates: G467,
+        rules: &[Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G480) }],
+        gates: G481,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18024,13 +18102,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C371),
-            slot("c", C381),
+            slot("load", C372),
+            slot("c", C382),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C382),
-            optional("memory", C374),
+            slot("shape", C383),
+            optional("memory", C375),
             slot("type", C219),
         ],
         ignored: &[],
@@ -18041,14 +18119,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G464) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G466) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G474) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G478) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G480) },
         ],
-        gates: G458,
+        gates: G472,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18057,13 +18135,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C371),
-            slot("c", C381),
+            slot("load", C372),
+            slot("c", C382),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C382),
-            optional("memory", C374),
+            slot("shape", C383),
+            optional("memory", C375),
             slot("type", C13),
         ],
         ignored: &[],
@@ -18074,14 +18152,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G464) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G466) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G474) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G478) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G480) },
         ],
-        gates: G463,
+        gates: G477,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18090,13 +18168,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C371),
-            slot("c", C381),
+            slot("load", C372),
+            slot("c", C382),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C383),
-            optional("memory", C374),
+            slot("shape", C384),
+            optional("memory", C375),
             slot("type", C2),
         ],
         ignored: &[],
@@ -18107,13 +18185,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G461) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G474) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G475) },
         ],
-        gates: G462,
+        gates: G476,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18122,13 +18200,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C384),
-            slot("d", C385),
+            slot("store", C385),
+            slot("d", C386),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C382),
-            optional("memory", C374),
+            slot("shape", C383),
+            optional("memory", C375),
             slot("type", C219),
         ],
         ignored: &[],
@@ -18139,14 +18217,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G464) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G466) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G474) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G478) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G480) },
         ],
-        gates: G458,
+        gates: G472,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -18155,13 +18233,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C384),
-            slot("d", C385),
+            slot("store", C385),
+            slot("d", C386),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C382),
-            optional("memory", C374),
+            slot("shape", C383),
+            optional("memory", C375),
             slot("type", C13),
         ],
         ignored: &[],
@@ -18172,14 +18250,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G464) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G466) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G474) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G478) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G480) },
         ],
-        gates: G463,
+        gates: G477,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -18188,13 +18266,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C384),
-            slot("d", C385),
+            slot("store", C385),
+            slot("d", C386),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C383),
-            optional("memory", C374),
+            slot("shape", C384),
+            optional("memory", C375),
             slot("type", C2),
         ],
         ignored: &[],
@@ -18205,13 +18283,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G461) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G474) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G475) },
         ],
-        gates: G462,
+        gates: G476,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -18220,12 +18298,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.ctype d.frag, a.frag:f16, b.frag:f16, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C326),
+            slot("mma", C327),
             slot("sync", C44),
             slot("aligned", C51),
             slot("alayout", C218),
             slot("blayout", C218),
-            slot("shape", C373),
+            slot("shape", C374),
             slot("dtype", C219),
             slot("ctype", C219),
         ],
@@ -18238,11 +18316,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(1)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
         ],
-        gates: G458,
+        gates: G472,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -18251,12 +18329,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C326),
+            slot("mma", C327),
             slot("sync", C44),
             slot("aligned", C51),
             slot("alayout", C218),
             slot("blayout", C218),
-            slot("shape", C373),
+            slot("shape", C374),
             slot("dtype", C1),
             slot("atype", C115),
             slot("btype", C115),
@@ -18271,11 +18349,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
         ],
-        gates: G459,
+        gates: G473,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -18284,12 +18362,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C326),
+            slot("mma", C327),
             slot("sync", C44),
             slot("aligned", C51),
             slot("alayout", C218),
             slot("blayout", C218),
-            slot("shape", C375),
+            slot("shape", C376),
             slot("dtype", C1),
             slot("atype", C120),
             slot("btype", C120),
@@ -18303,8 +18381,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) }],
-        gates: G459,
+        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G474) }],
+        gates: G473,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -18313,12 +18391,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape{.rnd}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C326),
+            slot("mma", C327),
             slot("sync", C44),
             slot("aligned", C51),
             slot("alayout", C218),
             slot("blayout", C218),
-            slot("shape", C383),
+            slot("shape", C384),
             optional("rnd", C7),
             slot("dtype", C2),
             slot("atype", C2),
@@ -18334,13 +18412,13 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G461) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G474) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G475) },
         ],
-        gates: G462,
+        gates: G476,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -18349,46 +18427,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C326),
+            slot("mma", C327),
             slot("sync", C44),
             slot("aligned", C51),
             slot("alayout", C218),
             slot("blayout", C218),
-            slot("shape", C373),
-            slot("dtype", C13),
-            slot("atype", C386),
-            slot("btype", C386),
-            slot("ctype", C13),
-            optional("satfinite", C118),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-        ],
-        gates: G463,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mma),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
-        section: "9.7.14.4.5",
-        slots: &[
-            slot("mma", C326),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("alayout", C218),
-            slot("blayout", C218),
-            slot("shape", C373),
+            slot("shape", C374),
             slot("dtype", C13),
             slot("atype", C387),
             slot("btype", C387),
@@ -18404,25 +18448,25 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G455) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
         ],
-        gates: G463,
+        gates: G477,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
     Form {
         opcode: Opcode::Wmma,
-        syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
+        syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C326),
+            slot("mma", C327),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("row", C221),
-            slot("col", C222),
-            slot("shape", C379),
+            slot("alayout", C218),
+            slot("blayout", C218),
+            slot("shape", C374),
             slot("dtype", C13),
             slot("atype", C388),
             slot("btype", C388),
@@ -18437,8 +18481,12 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G464) }],
-        gates: G465,
+        rules: &[
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
+        ],
+        gates: G477,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -18447,12 +18495,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C326),
+            slot("mma", C327),
             slot("sync", C44),
             slot("aligned", C51),
             slot("row", C221),
             slot("col", C222),
-            slot("shape", C379),
+            slot("shape", C380),
             slot("dtype", C13),
             slot("atype", C389),
             slot("btype", C389),
@@ -18467,8 +18515,38 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G464) }],
-        gates: G465,
+        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G478) }],
+        gates: G479,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.4.5",
+        slots: &[
+            slot("mma", C327),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("row", C221),
+            slot("col", C222),
+            slot("shape", C380),
+            slot("dtype", C13),
+            slot("atype", C390),
+            slot("btype", C390),
+            slot("ctype", C13),
+            optional("satfinite", C118),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G478) }],
+        gates: G479,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -18477,14 +18555,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.bitOp.popc.sync.aligned.row.col.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C326),
+            slot("mma", C327),
             slot("bitOp", C231),
             slot("popc", C47),
             slot("sync", C44),
             slot("aligned", C51),
             slot("row", C221),
             slot("col", C222),
-            slot("shape", C380),
+            slot("shape", C381),
             slot("dtype", C13),
             slot("atype", C230),
             slot("btype", C230),
@@ -18499,10 +18577,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G468) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G466) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G482) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G480) },
         ],
-        gates: G467,
+        gates: G481,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },

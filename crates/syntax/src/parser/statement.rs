@@ -63,7 +63,14 @@ impl<'a> Parser<'a> {
                 let help = "a guard is a predicate register: `@%p1` or `@!%p1`";
                 let predicate = self.identifier(help)?;
                 let guard = Box::new(Guard { negated, predicate, span: self.since(start) });
-                let opcode = self.identifier("an instruction follows a guard")?;
+                let Ok(opcode) = self.identifier("an instruction follows a guard") else {
+                    let span = self.since(start);
+                    self.recover_in_body();
+                    let opcode = Name { text: "", span: guard.span };
+                    let (modifiers, operands) = (Box::default(), Box::default());
+                    let instruction = Instruction { guard: Some(guard), opcode, modifiers, operands, span };
+                    return Ok(Statement::Unfinished(Box::new(instruction)));
+                };
                 Ok(self.instruction(Some(guard), opcode, start))
             }
             Kind::Dotted => self.directive_statement(),

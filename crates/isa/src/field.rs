@@ -1,0 +1,159 @@
+//! What ptxas keeps of modifiers while it reads them: one for each field, whatever the instruction. A second one of the same
+//! field is refused at once.
+
+use crate::Mod;
+
+/// A field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Field {
+    /// ptxas has a word for it.
+    Kind(&'static str),
+    /// Comparison operators.
+    Comparison,
+    /// What is done with the value in memory.
+    Operation,
+    /// Memory order.
+    Order,
+    /// One of these; ptxas names the modifier that is one too many.
+    OneOf(&'static [&'static str]),
+    /// This one; ptxas names it.
+    Own(Mod),
+    /// This one, of which ptxas says that it is a duplicate.
+    Twice(Mod),
+}
+
+impl Field {
+    /// The field that a modifier fills; none if ptxas does not mind it said twice.
+    pub(crate) fn of(modifier: Mod) -> Option<Field> {
+        if modifier.rounding().is_some() || modifier == Mod::Rs {
+            return Some(Field::Kind("rounding"));
+        }
+        if modifier.cmp().is_some() {
+            return Some(Field::Comparison);
+        }
+        let name = modifier.name();
+        if is_matrix_shape(name) {
+            return Some(Field::Kind("matrix shape"));
+        }
+        let kind = match name {
+            "1d" | "2d" | "3d" | "4d" | "5d" => "dimension",
+            "2dms" | "a1d" | "a2d" | "a2dms" | "acube" | "cube" => "texture",
+            "ca" | "cg" | "cs" | "cv" | "lu" | "wb" | "wt" => "cache operation",
+            "L2::128B" | "L2::256B" | "L2::64B" => "cache prefetching",
+            "a" | "b" | "g" | "r" => "component",
+            "acc::f16" | "acc::f32" => "accumulation precision",
+            "addr_mode_0"
+            | "addr_mode_1"
+            | "addr_mode_2"
+            | "array_size"
+            | "channel_data_type"
+            | "channel_order"
+            | "depth"
+            | "filter_mode"
+            | "force_unnormalized_coords"
+            | "height"
+            | "memory_layout"
+            | "normalized_coords"
+            | "num_mipmap_levels"
+            | "num_samples"
+            | "width" => "query",
+            "all" | "any" => ".any/.all",
+            "b4e" | "ecl" | "ecr" | "f4e" | "rc16" | "rc8" => "permute",
+            "ballot" => "vote",
+            "bfly" | "idx" | "up" => "shuffle",
+            "block16" | "block32" => ".scale_vectorsize",
+            "clamp" | "trap" | "wrap" | "zero" => "clamp",
+            "cluster" | "cta" | "gl" | "gpu" | "sys" => "scope",
+            "finite" | "infinite" | "normal" | "notanumber" | "number" | "subnormal" => "testp operation",
+            "im2col" | "im2col_no_offs" | "tile" => ".load_mode",
+            "shr15" | "shr7" => "shift-right",
+            "sp" | "sp::ordered_metadata" => "sparsity",
+            "v2" | "v4" | "v8" => "vector",
+            "x1" | "x128" | "x16" | "x2" | "x32" | "x4" | "x64" | "x8" => ".num",
+            "dec" | "exch" | "inc" => return Some(Field::Operation),
+            "acq_rel" | "acquire" | "relaxed" | "release" | "sc" | "volatile" | "weak" => {
+                return Some(Field::Order);
+            }
+            "ftz" | "launch_dependents" | "nc" | "noftz" | "oob" | "wait" => {
+                return Some(Field::Twice(modifier));
+            }
+            _ if name.starts_with("collector::") => ".collector_usage",
+            _ if name.starts_with("kind::") => ".kind",
+            _ if name.starts_with("scale_vec::") => ".scale_vec_size",
+            _ if OWN.contains(&name) => return Some(Field::Own(modifier)),
+            _ => return GROUPS.iter().find(|group| group.contains(&name)).map(|group| Field::OneOf(group)),
+        };
+        Some(Field::Kind(kind))
+    }
+
+    /// What ptxas says of the second modifier.
+    pub(crate) fn message(self, second: Mod) -> String {
+        let second = second.name();
+        match self {
+            Field::Kind(kind) => format!("Multiple {kind} modifiers specified"),
+            Field::Comparison => "Multiple comparisons set".into(),
+            Field::Operation => "Multiple instruction post-operation flags set".into(),
+            Field::Own(_) if matches!(second, "L1" | "L2" | "tensormap") => {
+                "Multiple cache operation modifiers specified".into()
+            }
+            Field::OneOf(_) | Field::Own(_) => format!("Multiple .{second} modifiers specified"),
+            Field::Order | Field::Twice(_) => format!("Duplicate .{second} modifier"),
+        }
+    }
+}
+
+/// `.m16n8k16`, and the shapes of tensor memory: `.32x32b`.
+fn is_matrix_shape(name: &str) -> bool {
+    let digit_behind =
+        |c: char| name.strip_prefix(c).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    digit_behind('m')
+        || name.starts_with(|c: char| c.is_ascii_digit()) && name.contains('x') && name.contains('b')
+}
+
+/// Modifiers of which ptxas keeps one, and has no word for what they are.
+const GROUPS: &[&[&str]] = &[
+    &["alias", "async"],
+    &["alloc", "cp", "dealloc", "ld", "mma", "shift", "st"],
+    &["async::generic", "tensormap::generic"],
+    &[
+        "box_dim",
+        "element_stride",
+        "elemtype",
+        "fill_mode",
+        "global_address",
+        "global_dim",
+        "global_stride",
+        "interleave_layout",
+        "rank",
+        "swizzle_atomicity",
+        "swizzle_mode",
+    ],
+    &["bulk_group", "mbarrier", "mbarrier::arrive::one", "mbarrier::complete_tx::bytes"],
+    &["cta_group::1", "cta_group::2"],
+    &["get_first_ctaid", "get_first_ctaid::x", "get_first_ctaid::y", "get_first_ctaid::z", "is_canceled"],
+    &["multicast::cluster", "multicast::cluster::all"],
+    &["pack::16b", "unpack::16b"],
+    &["sync_restrict::shared::cluster", "sync_restrict::shared::cta"],
+    &["warpx2::01_23", "warpx2::02_13", "warpx4"],
+];
+
+/// Modifiers that are alone in their fields.
+const OWN: &[&str] = &[
+    "L1",
+    "L2",
+    "L2::cache_hint",
+    "abs",
+    "aligned",
+    "b1024",
+    "block_scale",
+    "cp_mask",
+    "down",
+    "mbarrier_init",
+    "mmio",
+    "noComplete",
+    "noinc",
+    "read",
+    "tensormap",
+    "trans",
+    "xorsign",
+];
