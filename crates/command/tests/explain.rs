@@ -159,12 +159,13 @@ fn the_table_is_printed_whole() {
             && executed("bra")
             && executed("alloca")
             && executed("tex")
-            && !executed("tcgen05")
+            && executed("tcgen05")
+            && !executed("multimem")
     );
 
     let outcome = finish(ptxvm().args(["isa", "--unsupported"])).expect("it ends");
     assert!(
-        !outcome.stdout.contains("| `tex{.uni}.geom") && outcome.stdout.contains("tcgen05"),
+        !outcome.stdout.contains("| `tex{.uni}.geom") && outcome.stdout.contains("multimem"),
         "{}",
         outcome.transcript()
     );

@@ -358,6 +358,8 @@ codes! {
     InvalidHandle => "invalid-handle",
     /// Something that is no tensor map, or not one that the instruction fits.
     TensorMap => "tensor-map",
+    /// Tensor memory that is not allocated, or an instruction on it that is used against its rules.
+    TensorMemory => "tensor-memory",
 }
 
 impl Code {

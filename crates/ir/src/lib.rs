@@ -16,6 +16,7 @@ mod order;
 mod pairs;
 mod reach;
 mod semantics;
+mod tensor_memory;
 mod unused;
 mod visit;
 
@@ -26,6 +27,7 @@ pub use op::*;
 pub use options::Options;
 pub use reach::Unsupported;
 pub use semantics::{Order, Scope, Semantics};
+pub use tensor_memory::{TensorMemoryKind, TensorMemoryOp};
 pub use visit::{
     Access, AccessKind, Extent, Multicast, RESPONSE_BYTES, Start, Touch, accesses, orders_memory,
 };

@@ -9,6 +9,7 @@ use isa::{Form, Picks, Space, SpecialRegister, Type};
 use smallvec::SmallVec;
 
 use crate::semantics::Semantics;
+use crate::tensor_memory::TensorMemoryOp;
 
 /// A slot of the function's register window: index into [`Function::slots`](crate::Function::slots).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -456,6 +457,7 @@ pub enum WarpOp {
     /// `bar.warp.sync`
     Sync,
     Matrix(Box<MatrixOp>),
+    TensorMemory(Box<TensorMemoryOp>),
 }
 
 /// An operation.
@@ -638,6 +640,8 @@ pub enum OpKind {
         reduction: Option<Reduction>,
     },
     CopyTensor(Box<TensorOp>),
+    /// What a thread has done for itself: products, copies, shifts.
+    TensorMemory(Box<TensorMemoryOp>),
     /// `tensormap.replace`: changes the field that `picks` and `ordinal` name.
     TensorMapReplace {
         address: Address,
@@ -672,6 +676,8 @@ pub enum OpKind {
         address: Option<Address>,
         dst: Option<Slot>,
         value: Option<Slot>,
+        /// The blocks whose objects are meant, by rank; without it the one at the address.
+        blocks: Option<Slot>,
         semantics: Semantics,
     },
     Texel(Box<TexelOp>),

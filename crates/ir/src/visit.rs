@@ -10,6 +10,7 @@ use crate::op::{
     TensorOp, TexelKind, WarpOp,
 };
 use crate::semantics::{Order, Scope, Semantics};
+use crate::tensor_memory::TensorMemoryOp;
 
 /// How an operation touches a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,12 @@ fn uses<'a>(slots: impl IntoIterator<Item = &'a mut Slot>, f: Visitor) {
     for slot in slots {
         f(slot, Touch::Use);
     }
+}
+
+fn tensor_memory(op: &mut TensorMemoryOp, f: Visitor) {
+    op.address.iter_mut().for_each(|a| address(a, f));
+    uses(&mut op.src, f);
+    defs(&mut op.dst, f);
 }
 
 impl Op {
@@ -136,6 +143,7 @@ impl Op {
                         uses(&mut op.stride, f);
                         defs(&mut op.dst, f);
                     }
+                    WarpOp::TensorMemory(op) => tensor_memory(op, f),
                     WarpOp::Sync => {}
                 }
             }
@@ -161,6 +169,7 @@ impl Op {
                 op.mbarrier.iter_mut().for_each(|a| address(a, f));
                 uses(&mut op.blocks, f);
             }
+            OpKind::TensorMemory(op) => tensor_memory(op, f),
             OpKind::TensorMapReplace { address: a, value, .. } => {
                 address(a, f);
                 f(value, Touch::Use);
@@ -178,9 +187,9 @@ impl Op {
                 uses(src, f);
                 address(mbarrier, f);
             }
-            OpKind::Mbarrier { address: a, dst, value, .. } => {
+            OpKind::Mbarrier { address: a, dst, value, blocks, .. } => {
                 a.iter_mut().for_each(|a| address(a, f));
-                uses(value, f);
+                uses(value.iter_mut().chain(blocks), f);
                 defs([dst], f);
             }
             OpKind::Texel(op) => {
@@ -495,6 +504,7 @@ pub fn accesses(op: &OpKind) -> SmallVec<[Access; 3]> {
             all
         }
         OpKind::CopyTensor(op) => op.accesses(),
+        OpKind::TensorMemory(op) => op.accesses(),
         OpKind::TensorMapReplace { address, .. } => {
             // The field is changed in place; what the map was before, no register gets to know.
             smallvec![Access::new(AccessKind::CopyWrite, address, Extent::Bytes(TENSOR_MAP_BYTES), weak)]
@@ -523,7 +533,7 @@ pub fn accesses(op: &OpKind) -> SmallVec<[Access; 3]> {
             };
             smallvec![written, completion(mbarrier)]
         }
-        OpKind::Mbarrier { op, address, semantics, .. } => {
+        OpKind::Mbarrier { op, address, blocks, semantics, .. } => {
             let kind = match op {
                 MbarrierOp::Test { .. } => AccessKind::MbarrierTest,
                 MbarrierOp::Init
@@ -535,8 +545,9 @@ pub fn accesses(op: &OpKind) -> SmallVec<[Access; 3]> {
                 | MbarrierOp::ArriveAfterCopies { .. } => AccessKind::Mbarrier,
                 MbarrierOp::PendingCount => return SmallVec::new(),
             };
+            let multicast = blocks.map(Multicast::Mask);
             let access = |a| Access::new(kind, a, Extent::Bytes(MBARRIER_BYTES), *semantics);
-            address.iter().map(access).collect()
+            address.iter().map(|a| Access { multicast, ..access(a) }).collect()
         }
         OpKind::Texel(op) => {
             let (kind, semantics) = match op.kind {
@@ -562,6 +573,7 @@ pub fn accesses(op: &OpKind) -> SmallVec<[Access; 3]> {
             | WarpOp::Elect { .. }
             | WarpOp::Sync => SmallVec::new(),
             WarpOp::Matrix(op) => op.accesses(),
+            WarpOp::TensorMemory(op) => op.accesses(),
         },
     }
 }

@@ -288,6 +288,22 @@ pub enum Effect {
     Suld,
     Sured,
     Sust,
+    /// `tcgen05.alloc`, `.dealloc`, `.relinquish_alloc_permit`
+    TensorAlloc,
+    /// `tcgen05.commit`
+    TensorCommit,
+    /// `tcgen05.cp`
+    TensorCp,
+    /// `tcgen05.ld`
+    TensorLd,
+    /// `tcgen05.mma`
+    TensorMma,
+    /// `tcgen05.wait` and `.fence`
+    TensorOrder,
+    /// `tcgen05.shift`
+    TensorShift,
+    /// `tcgen05.st`
+    TensorSt,
     /// `tex` and `tld4`
     Tex,
     /// `tensormap.cp_fenceproxy`
@@ -307,7 +323,7 @@ pub enum Effect {
     QueryCancel,
     WmmaLoad,
     WmmaStore,
-    /// Checked, and refused at launch: what needs units that only some GPUs have (`tcgen05`).
+    /// Checked, and refused at launch: what needs several GPUs (`multimem`).
     Unsupported,
 }
 

@@ -274,6 +274,22 @@ impl Cpu<'_, '_> {
 
     // mbarrier objects.
 
+    /// `tcgen05.commit`: what it waits for is done, so that it is an arrival.
+    pub fn tensor_commit(&mut self, i: &Instruction) -> Step {
+        let Some(object) = i.operands.first().map(|operand| self.address(operand, i.picks.space())) else {
+            return Ok(());
+        };
+        let objects = match self.named(i, "mask").map(|mask| self.value(mask, Type::U16)) {
+            None => vec![object],
+            Some(mask) => {
+                (0..16).filter(|rank| mask >> rank & 1 != 0).map(|rank| object.in_block(rank)).collect()
+            }
+        };
+        objects
+            .into_iter()
+            .try_for_each(|object| self.update_object(object, |object| object.arrive(1, false)).map(|_| ()))
+    }
+
     /// Changes an object, whose phase may end by it; returns its state before.
     fn update_object(
         &mut self,

@@ -4,13 +4,14 @@ use std::rc::Rc;
 
 use check::module::{Instruction, Operand};
 use diag::Span;
-use isa::{Mod, Type};
+use isa::{Effect, Mod, Type};
 use vm::{Fault, FaultKind, Launch, Place};
 
 use crate::cluster::Cluster;
 use crate::function::Code;
 use crate::grid::Grid;
 use crate::thread::{Cpu, Flow, LOCAL_LIMIT, Thread, Wait};
+use crate::warp::effect;
 use crate::{Step, WARP_LANES};
 
 /// Barriers of a block.
@@ -281,7 +282,7 @@ impl<'l> Block<'l> {
         let woken = self.wake();
         let together = self.warps()?;
         if self.threads.iter().all(|thread| thread.wait == Wait::Ended) {
-            return Ok(Progress::Ended);
+            return self.cta.check_tensor_memory().map(|()| Progress::Ended);
         }
         match ran || woken || together {
             true => Ok(Progress::Running { polling: polling && !woken && !together }),
@@ -335,6 +336,11 @@ impl<'l> Block<'l> {
         Some(Place { span, block: launch.ctaid(self.cta.index), thread: launch.thread(thread) })
     }
 
+    /// A thread stands at an allocation of tensor memory.
+    fn waits_for_columns(&mut self, thread: usize) -> bool {
+        self.cpu(thread).instruction().and_then(effect) == Some(Effect::TensorAlloc)
+    }
+
     /// Nobody can wake those that wait.
     pub fn deadlock(&mut self) -> Box<Fault> {
         let mut places: Vec<(String, Span, u32)> = Vec::new();
@@ -346,12 +352,13 @@ impl<'l> Block<'l> {
                 Wait::Cluster { .. } => "at the barrier of the cluster".to_owned(),
                 Wait::Barrier { index, .. } => format!("at barrier {index}"),
                 Wait::Grid { .. } => "for the other threads of the grid".to_owned(),
+                Wait::Warp if self.waits_for_columns(thread) => "for columns of tensor memory".to_owned(),
                 Wait::Warp => "for the other threads of a member mask".to_owned(),
                 Wait::Turn | Wait::Nothing => "at an mbarrier object".to_owned(),
             };
             let span = self.cpu(thread).instruction().map_or(Span::default(), |i| i.span);
-            if first.is_none_or(|(kind, ..)| wait == Wait::Warp && kind == FaultKind::Deadlock) {
-                let missing = wait == Wait::Warp;
+            let missing = wait == Wait::Warp && !self.waits_for_columns(thread);
+            if first.is_none_or(|(kind, ..)| missing && kind == FaultKind::Deadlock) {
                 let kind = if missing { FaultKind::MissingWarpLanes } else { FaultKind::Deadlock };
                 first = Some((kind, thread, span));
             }

@@ -1,10 +1,12 @@
 //! A cluster: blocks that run together, reach each other's shared memory and have a barrier of their own (PTX ISA, "Cluster of
 //! Cooperative Thread Arrays", "barrier.cluster").
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::collections::HashSet;
 
 use vm::Launch;
+
+use crate::tensor_memory::TensorMemory;
 
 /// What the blocks of a cluster share.
 pub(crate) struct Cluster {
@@ -16,6 +18,7 @@ pub(crate) struct Cluster {
 
 struct Member {
     shared: RefCell<Vec<u8>>,
+    tensor_memory: RefCell<TensorMemory>,
     /// Threads that have not ended.
     alive: Cell<usize>,
     /// Those of them that have arrived at the barrier.
@@ -27,6 +30,7 @@ impl Cluster {
     pub fn new(launch: &Launch) -> Cluster {
         let member = |_| Member {
             shared: RefCell::new(vec![0; launch.shared_span() as usize]),
+            tensor_memory: RefCell::default(),
             alive: Cell::new(launch.config().block_threads() as usize),
             arrived: RefCell::default(),
         };
@@ -55,6 +59,11 @@ impl Cluster {
         let start = usize::try_from(at).unwrap_or(usize::MAX);
         let place = start.checked_add(bytes).and_then(|end| shared.get_mut(start..end));
         place.map(f).is_some()
+    }
+
+    /// The tensor memory of a block that is there.
+    pub fn tensor_memory(&self, rank: u32) -> RefMut<'_, TensorMemory> {
+        self.blocks[rank as usize].tensor_memory.borrow_mut()
     }
 
     /// How often the barrier has completed.

@@ -161,6 +161,10 @@ impl Cpu<'_, '_> {
             Effect::CopyTensor => self.copy_tensor(i)?,
             Effect::TensorMapReplace => self.tensor_map_replace(i)?,
             Effect::TensorMapCopy => self.tensor_map_copy(i)?,
+            Effect::TensorMma => self.tensor_multiply(i)?,
+            Effect::TensorCp => self.copy_to_cells(i)?,
+            Effect::TensorShift => self.shift_cells(i)?,
+            Effect::TensorCommit => self.tensor_commit(i)?,
             Effect::TryCancel => self.try_cancel(i)?,
             Effect::QueryCancel => self.query_cancel(i),
             Effect::CpAsyncArrive | Effect::Mbarrier => return self.mbarrier(i),
@@ -192,16 +196,20 @@ impl Cpu<'_, '_> {
             | Effect::Wgmma
             | Effect::LdMatrix
             | Effect::StMatrix
+            | Effect::TensorAlloc
+            | Effect::TensorLd
+            | Effect::TensorSt
             | Effect::MovMatrix
             | Effect::WmmaLoad
             | Effect::WmmaStore => return Ok(Flow::Wait(Wait::Warp)),
             // One thread runs at a time, so that memory is always in order.
             Effect::Fence
-            // Hints; `wgmma` is done at once.
+            // Hints; `wgmma` and `tcgen05` are done at once.
             | Effect::ApplyPriority
             | Effect::Discard
             | Effect::GridDepControl
             | Effect::PmEvent
+            | Effect::TensorOrder
             | Effect::WgmmaGroup
             | Effect::Prefetch
             | Effect::SetMaxNReg => {}

@@ -28,6 +28,7 @@ mod matrix;
 mod memory;
 mod special;
 mod tensor;
+mod tensor_memory;
 mod texture;
 mod thread;
 mod warp;

@@ -95,8 +95,7 @@ impl<'l> Block<'l> {
                 *syncs.entry(members).or_default() |= here;
             }
             if members & alive & !here == 0 {
-                self.together(i, warp, here)?;
-                done = true;
+                done |= self.together(i, warp, here)?;
             }
         }
         for (members, here) in syncs {
@@ -111,8 +110,7 @@ impl<'l> Block<'l> {
             if let Some((&(.., None), &(here, _))) = first
                 && let Some(i) = self.instruction(warp, here)
             {
-                self.together(i, warp, here)?;
-                done = true;
+                done |= self.together(i, warp, here)?;
             }
         }
         Ok(done)
@@ -157,15 +155,19 @@ impl<'l> Block<'l> {
         values
     }
 
-    /// Does an instruction for the lanes of a mask, all of which stand there; they go on behind it.
-    fn together(&mut self, i: &Instruction, warp: usize, here: u32) -> Step {
-        if matches!(Members::of(i), Members::All) {
-            self.matrix(i, warp, here)?;
-        } else {
-            self.exchange(i, warp, here);
+    /// Does an instruction for the lanes of a mask, all of which stand there; they go on behind it. False if they must wait.
+    fn together(&mut self, i: &Instruction, warp: usize, here: u32) -> Step<bool> {
+        match effect(i) {
+            Some(Effect::TensorAlloc | Effect::TensorLd | Effect::TensorSt) => {
+                if !self.tensor_memory(i, warp, here)? {
+                    return Ok(false);
+                }
+            }
+            _ if matches!(Members::of(i), Members::All) => self.matrix(i, warp, here)?,
+            _ => self.exchange(i, warp, here),
         }
         lanes(here).for_each(|lane| self.threads[warp * WARP_LANES + lane].wake());
-        Ok(())
+        Ok(true)
     }
 
     /// Shuffles, votes, matches, reductions.

@@ -24,6 +24,7 @@
 //!   `.rs` puts its random bits ([`convert::round_stochastically`]).
 //! - The out-of-bounds NaN of `fma.oob` ([`half::fma`]).
 //! - The order in which matrix products are summed ([`matrix`]), and the layout of the fragments of `wmma`.
+//! - The layouts of tensor memory that the manual shows in figures only ([`tensor_memory`]).
 //! - Of tensor maps what a swizzle by 64 bytes exchanges, and what fills floats that are out of bounds ([`tensormap`]).
 //! - Of textures how GPUs round, and what the manual leaves open ([`texture`]).
 //! - The approximate functions return the exact value rounded to nearest, which no GPU does throughout ([`approx`]).
@@ -44,6 +45,7 @@ pub mod matrix;
 pub mod mixed;
 mod operands;
 pub mod round;
+pub mod tensor_memory;
 pub mod tensormap;
 pub mod texture;
 pub mod video;

@@ -14,6 +14,8 @@ use crate::fault::Fault;
 use crate::grid::Launch;
 use crate::launch::Place;
 use crate::scalar::LaneRows;
+use crate::tensor_memory::TensorMemoryOf;
+use sem::tensor_memory::Misuse;
 
 /// The blocks of a cluster in flight, or of a team, if clusters have one block; reused for the next ones.
 pub(crate) struct Cluster<'l> {
@@ -37,6 +39,7 @@ struct Member {
     /// Its shared memory, and the size in bytes.
     memory: *mut u8,
     bytes: usize,
+    tensor_memory: TensorMemoryOf,
     /// All threads that are left have arrived at the barrier of the cluster.
     arrived: Cell<bool>,
     /// No thread is left.
@@ -48,6 +51,7 @@ impl Members {
         let member = |cta: &Cta| Member {
             memory: cta.shared.memory.as_ptr(),
             bytes: cta.shared.memory_bytes as usize,
+            tensor_memory: Rc::clone(&cta.shared.tensor_memory),
             arrived: Cell::new(false),
             ended: Cell::new(false),
         };
@@ -67,6 +71,12 @@ impl Members {
     pub fn memory(&self, rank: u32) -> Option<*mut u8> {
         let block = self.blocks.get(rank as usize)?;
         (!block.ended.get()).then_some(block.memory)
+    }
+
+    /// The tensor memory of the block of a rank.
+    pub fn tensor_memory(&self, rank: u32) -> Result<TensorMemoryOf, Misuse> {
+        let block = self.blocks.get(rank as usize).ok_or(Misuse::Pair)?;
+        if block.ended.get() { Err(Misuse::PairEnded) } else { Ok(Rc::clone(&block.tensor_memory)) }
     }
 
     /// There is a block of this rank, and it has ended.

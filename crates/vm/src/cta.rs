@@ -15,6 +15,8 @@ use crate::limits::Stop;
 use crate::mask::{Mask, WARP_LANES};
 use crate::memory::{shared_base, shared_rank};
 use crate::scalar::LaneRows;
+use crate::tensor_memory::TensorMemoryOf;
+use sem::tensor_memory::Misuse;
 
 /// Barriers of a block (PTX ISA, "bar, barrier").
 pub(crate) const BARRIERS: usize = 16;
@@ -92,6 +94,8 @@ pub(crate) struct Shared {
     rank: u32,
     /// Where its memory begins among the addresses of `.shared::cluster`.
     pub base: u64,
+    /// Its tensor memory.
+    pub tensor_memory: TensorMemoryOf,
     /// The cluster, if it has several blocks.
     cluster: Option<Rc<Members>>,
     /// What the block has seen of [`Members::changes`].
@@ -113,6 +117,7 @@ impl Shared {
             alive: Vec::new(),
             rank,
             base: shared_base(rank),
+            tensor_memory: TensorMemoryOf::default(),
             cluster: None,
             seen: 0,
         }
@@ -133,6 +138,18 @@ impl Shared {
         }
         let memory = self.cluster.as_ref()?.memory(rank)?;
         Some((memory, address - inner, false))
+    }
+
+    /// The ranks of a block and of the other one of its pair, and their tensor memory: `tcgen05` with `.cta_group::2`.
+    pub fn pair(&self) -> Result<[(u32, TensorMemoryOf); 2], Misuse> {
+        let cluster = self.cluster.as_ref().ok_or(Misuse::Pair)?;
+        let of = |rank| Ok((rank, cluster.tensor_memory(rank)?));
+        Ok([of(self.rank & !1)?, of(self.rank | 1)?])
+    }
+
+    /// Its rank in its cluster.
+    pub fn rank(&self) -> u32 {
+        self.rank
     }
 
     /// An address of `.shared::cluster` lies in the memory of a block of the cluster that has ended.
@@ -186,6 +203,7 @@ impl Shared {
             }
         }
         self.waiting.reset();
+        self.tensor_memory.borrow_mut().reset();
         self.seen = self.cluster.as_ref().map_or(0, |cluster| cluster.changes());
         self.alive.clear();
         self.alive.resize(blocks * self.warps, !0);
@@ -408,7 +426,7 @@ impl<'l> Cta<'l> {
             }
         }
         if done == self.chunks.len() {
-            return Ok(Progress::Finished);
+            return self.check_tensor_memory().map(|()| Progress::Finished);
         }
         let waits_for_grid = !running && self.waits_for_grid();
         if !running && !waits_for_grid && !self.can_go_on() {
@@ -419,6 +437,23 @@ impl<'l> Cta<'l> {
         }
         let stuck = waits_for_grid || self.shared.waiting.stuck.is_some();
         Ok(Progress::Running { spinning: running && spinning || waits_for_grid, stuck, waiting: false })
+    }
+
+    /// All columns of tensor memory must have been given back.
+    fn check_tensor_memory(&self) -> Step {
+        let memory = self.shared.tensor_memory.borrow();
+        if memory.allocations.is_empty() {
+            return Ok(());
+        }
+        Err(Box::new(Fault {
+            kind: FaultKind::TensorMemory,
+            kernel: self.launch.kernel_name().to_owned(),
+            span: memory.span,
+            block: self.chunks.first().map_or([0; 3], |chunk| chunk.block_of(0)),
+            thread: [0; 3],
+            access: None,
+            notes: vec![(Misuse::Leak.to_string(), None)],
+        }))
     }
 
     /// Some path can run: a barrier completed after its chunk's turn.

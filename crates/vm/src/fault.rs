@@ -42,6 +42,8 @@ pub enum FaultKind {
     InvalidHandle,
     /// A tensor map that is none, or that the instruction does not fit.
     TensorMap,
+    /// Tensor memory that is not allocated, or an instruction on it that is used against its rules.
+    TensorMemory,
     /// Calls nest so deeply that a thread's local memory is used up.
     StackOverflow,
     /// The instruction is known and checked, but no engine executes it.
@@ -54,6 +56,16 @@ impl FaultKind {
     /// Stable name for programs.
     pub fn code(self) -> &'static str {
         Code::from(self).name()
+    }
+}
+
+/// What an instruction on tensor memory is refused as.
+impl From<sem::tensor_memory::Misuse> for FaultKind {
+    fn from(misuse: sem::tensor_memory::Misuse) -> FaultKind {
+        match misuse {
+            sem::tensor_memory::Misuse::Unsupported(_) => FaultKind::Unsupported,
+            _ => FaultKind::TensorMemory,
+        }
     }
 }
 
@@ -78,6 +90,7 @@ impl From<FaultKind> for Code {
             FaultKind::InvalidTarget => Code::InvalidTarget,
             FaultKind::InvalidHandle => Code::InvalidHandle,
             FaultKind::TensorMap => Code::TensorMap,
+            FaultKind::TensorMemory => Code::TensorMemory,
             FaultKind::StackOverflow => Code::StackOverflow,
             FaultKind::Unsupported => Code::Unsupported,
             FaultKind::Stopped => Code::Stopped,
@@ -107,6 +120,7 @@ impl fmt::Display for FaultKind {
             FaultKind::InvalidTarget => "invalid call or branch target",
             FaultKind::InvalidHandle => "invalid handle of a texture, sampler or surface",
             FaultKind::TensorMap => "invalid tensor map",
+            FaultKind::TensorMemory => "misuse of tensor memory",
             FaultKind::StackOverflow => "stack overflow",
             FaultKind::Unsupported => "instruction not supported by this engine",
             FaultKind::Stopped => "stopped by an observer",

@@ -35,6 +35,7 @@ mod shared;
 mod standstill;
 mod stopwatch;
 mod team;
+mod tensor_memory;
 mod texture;
 mod undefined;
 

@@ -155,22 +155,27 @@ fn is_alone(op: &OpKind) -> bool {
     if op.computes() {
         return false;
     }
-    matches!(op, OpKind::CopyGroup(_) | OpKind::Stack { .. } | OpKind::Warp { op: WarpOp::Matrix(_), .. })
-        || ir::accesses(op).iter().any(|access| match access.kind {
-            AccessKind::Load
-            | AccessKind::Store
-            | AccessKind::Atomic
-            | AccessKind::TexelLoad
-            | AccessKind::TexelStore
-            | AccessKind::TexelAtomic => false,
-            AccessKind::CopyRead
-            | AccessKind::CopyWrite
-            | AccessKind::CopyReduce
-            | AccessKind::Mbarrier
-            | AccessKind::MbarrierTest
-            | AccessKind::MatrixLoad
-            | AccessKind::MatrixStore => true,
-        })
+    matches!(
+        op,
+        OpKind::CopyGroup(_)
+            | OpKind::Stack { .. }
+            | OpKind::TensorMemory(_)
+            | OpKind::Warp { op: WarpOp::Matrix(_) | WarpOp::TensorMemory(_), .. }
+    ) || ir::accesses(op).iter().any(|access| match access.kind {
+        AccessKind::Load
+        | AccessKind::Store
+        | AccessKind::Atomic
+        | AccessKind::TexelLoad
+        | AccessKind::TexelStore
+        | AccessKind::TexelAtomic => false,
+        AccessKind::CopyRead
+        | AccessKind::CopyWrite
+        | AccessKind::CopyReduce
+        | AccessKind::Mbarrier
+        | AccessKind::MbarrierTest
+        | AccessKind::MatrixLoad
+        | AccessKind::MatrixStore => true,
+    })
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::semantics::{Order, Semantics};
 
 impl Lowering<'_> {
     /// The operand of this name.
-    fn named<'i>(&self, i: &'i Instruction, name: &str) -> Option<&'i Operand> {
+    pub(super) fn named<'i>(&self, i: &'i Instruction, name: &str) -> Option<&'i Operand> {
         let place = i.form.operands_with(&i.picks).position(|spec| spec.name == name)?;
         i.operands.get(place)
     }
@@ -173,7 +173,7 @@ impl Lowering<'_> {
         });
         let dst = if address_first(i) { None } else { self.destination(i, 0) };
         let semantics = Semantics::of_mbarrier(order(op), &i.picks);
-        self.push(guard, OpKind::Mbarrier { op, address, dst, value, semantics });
+        self.push(guard, OpKind::Mbarrier { op, address, dst, value, blocks: None, semantics });
     }
 }
 

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use super::Lowering;
 use crate::op::{Clock, Guard, MatrixKind, OpKind, Slot, SlotKind, StackOp, Width};
 use crate::semantics::Semantics;
+use crate::tensor_memory::TensorMemoryKind;
 
 /// Alignment of what `alloca` takes, in bytes, unless it asks for more.
 const STACK_ALIGN: u32 = 8;
@@ -75,6 +76,13 @@ impl Lowering<'_> {
             Effect::StackSave => self.stack(i, StackOp::Save),
             Effect::StackRestore => self.stack(i, StackOp::Restore),
             Effect::Tex | Effect::Txq | Effect::Suld | Effect::Sust | Effect::Sured => self.texel(i, effect),
+            Effect::TensorAlloc => self.tensor_memory_warp(i, allocation_kind(i)),
+            Effect::TensorLd => self.tensor_memory_warp(i, TensorMemoryKind::Load),
+            Effect::TensorSt => self.tensor_memory_warp(i, TensorMemoryKind::Store),
+            Effect::TensorMma => self.tensor_memory_thread(i, TensorMemoryKind::Multiply),
+            Effect::TensorCp => self.tensor_memory_thread(i, TensorMemoryKind::Copy),
+            Effect::TensorShift => self.tensor_memory_thread(i, TensorMemoryKind::Shift),
+            Effect::TensorCommit => self.tensor_commit(i),
             Effect::Activemask => {
                 let guard = self.guard(i);
                 if let Some(dst) = self.destination(i, 0) {
@@ -92,7 +100,8 @@ impl Lowering<'_> {
             | Effect::Discard
             | Effect::GridDepControl
             | Effect::PmEvent
-            // `wgmma` is done at once.
+            // `wgmma` and `tcgen05` are done at once.
+            | Effect::TensorOrder
             | Effect::WgmmaGroup
             | Effect::Prefetch
             | Effect::SetMaxNReg => {}
@@ -434,6 +443,15 @@ impl Lowering<'_> {
         let space = i.picks.space();
         let own = space == Space::Shared && !i.picks.has(Mod::SharedCluster);
         self.push(guard, OpKind::IsSpace { dst, src, space, own });
+    }
+}
+
+/// What an instruction on allocations does.
+fn allocation_kind(i: &Instruction) -> TensorMemoryKind {
+    match () {
+        () if i.picks.has(Mod::Alloc) => TensorMemoryKind::Allocate,
+        () if i.picks.has(Mod::Dealloc) => TensorMemoryKind::Release,
+        () => TensorMemoryKind::Relinquish,
     }
 }
 

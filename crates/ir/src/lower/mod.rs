@@ -6,6 +6,7 @@ mod copy;
 mod instruction;
 mod matrix;
 mod memory;
+mod tensor_memory;
 mod texture;
 
 use std::collections::{HashMap, HashSet};

@@ -1884,6 +1884,14 @@ const G404: &[Gate] = &[
     ),
 ];
 const G405: &[Gate] = &[
+    ptx("Feature '.ashift'", 8, 6, Stage::Token),
+    sm(
+        "Feature '.ashift'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Token,
+    ),
+];
+const G406: &[Gate] = &[
     ptx("Feature '.block16'", 8, 8, Stage::Token),
     sm(
         "Feature '.block16'",
@@ -1891,7 +1899,7 @@ const G405: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G406: &[Gate] = &[
+const G407: &[Gate] = &[
     ptx("Feature '.block32'", 8, 8, Stage::Token),
     sm(
         "Feature '.block32'",
@@ -1899,7 +1907,149 @@ const G406: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G407: &[Gate] = &[
+const G408: &[Gate] = &[
+    ptx("Feature '.collector::b0::fill'", 8, 6, Stage::Token),
+    sm(
+        "Feature '.collector::b0::fill'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Token,
+    ),
+];
+const G409: &[Gate] = &[
+    ptx("Feature '.collector::b0::use'", 8, 6, Stage::Token),
+    sm(
+        "Feature '.collector::b0::use'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Token,
+    ),
+];
+const G410: &[Gate] = &[
+    ptx("Feature '.collector::b0::lastuse'", 8, 6, Stage::Token),
+    sm(
+        "Feature '.collector::b0::lastuse'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Token,
+    ),
+];
+const G411: &[Gate] = &[
+    ptx("Feature '.collector::b0::discard'", 8, 6, Stage::Token),
+    sm(
+        "Feature '.collector::b0::discard'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Token,
+    ),
+];
+const G412: &[Gate] = &[
+    ptx("Feature '.collector::b1::fill'", 8, 6, Stage::Token),
+    sm(
+        "Feature '.collector::b1::fill'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Token,
+    ),
+];
+const G413: &[Gate] = &[
+    ptx("Feature '.collector::b1::use'", 8, 6, Stage::Token),
+    sm(
+        "Feature '.collector::b1::use'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Token,
+    ),
+];
+const G414: &[Gate] = &[
+    ptx("Feature '.collector::b1::lastuse'", 8, 6, Stage::Token),
+    sm(
+        "Feature '.collector::b1::lastuse'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Token,
+    ),
+];
+const G415: &[Gate] = &[
+    ptx("Feature '.collector::b1::discard'", 8, 6, Stage::Token),
+    sm(
+        "Feature '.collector::b1::discard'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Token,
+    ),
+];
+const G416: &[Gate] = &[
+    ptx("Feature '.collector::b2::fill'", 8, 6, Stage::Token),
+    sm(
+        "Feature '.collector::b2::fill'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Token,
+    ),
+];
+const G417: &[Gate] = &[
+    ptx("Feature '.collector::b2::use'", 8, 6, Stage::Token),
+    sm(
+        "Feature '.collector::b2::use'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Token,
+    ),
+];
+const G418: &[Gate] = &[
+    ptx("Feature '.collector::b2::lastuse'", 8, 6, Stage::Token),
+    sm(
+        "Feature '.collector::b2::lastuse'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Token,
+    ),
+];
+const G419: &[Gate] = &[
+    ptx("Feature '.collector::b2::discard'", 8, 6, Stage::Token),
+    sm(
+        "Feature '.collector::b2::discard'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Token,
+    ),
+];
+const G420: &[Gate] = &[
+    ptx("Feature '.collector::b3::fill'", 8, 6, Stage::Token),
+    sm(
+        "Feature '.collector::b3::fill'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Token,
+    ),
+];
+const G421: &[Gate] = &[
+    ptx("Feature '.collector::b3::use'", 8, 6, Stage::Token),
+    sm(
+        "Feature '.collector::b3::use'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Token,
+    ),
+];
+const G422: &[Gate] = &[
+    ptx("Feature '.collector::b3::lastuse'", 8, 6, Stage::Token),
+    sm(
+        "Feature '.collector::b3::lastuse'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Token,
+    ),
+];
+const G423: &[Gate] = &[
+    ptx("Feature '.collector::b3::discard'", 8, 6, Stage::Token),
+    sm(
+        "Feature '.collector::b3::discard'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Token,
+    ),
+];
+const G424: &[Gate] = &[
+    ptx("Feature 'tcgen05.mma.ws'", 8, 6, Stage::Form),
+    sm(
+        "Instruction 'tcgen05.mma.ws'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Form,
+    ),
+    ptx("Feature '.cta_group::1'", 8, 6, Stage::Form),
+    sm(
+        "Feature '.cta_group::1'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G425: &[Gate] = &[
     ptx("Feature 'tcgen05.commit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.commit'",
@@ -1907,7 +2057,7 @@ const G407: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G408: &[Gate] = &[
+const G426: &[Gate] = &[
     ptx("Feature 'tcgen05.fence'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.fence'",
@@ -1915,7 +2065,7 @@ const G408: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G409: &[Gate] = &[
+const G427: &[Gate] = &[
     ptx("Feature 'tensormap.replace.swizzle_atomicity'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tensormap.replace.swizzle_atomicity'",
@@ -1927,7 +2077,7 @@ const G409: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G410: &[Gate] = &[
+const G428: &[Gate] = &[
     ptx("Feature 'tensormap.replace'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.replace'",
@@ -1940,120 +2090,120 @@ const G410: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G411: &[Gate] = &[
+const G429: &[Gate] = &[
     ptx("Feature 'tensormap.cp_fenceproxy'", 8, 3, Stage::Form),
     sm("Instruction 'tensormap.cp_fenceproxy'", &[Target::sm(90)], Stage::Form),
 ];
-const G412: &[Gate] =
+const G430: &[Gate] =
     &[sm("Instruction 'testp'", &[Target::sm(20)], Stage::Form), ptx("Feature 'testp'", 2, 0, Stage::Form)];
-const G413: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
-const G414: &[Gate] = &[
+const G431: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
+const G432: &[Gate] = &[
     sm("Feature 'multi-sample textures'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'multi-sample textures'", 3, 2, Stage::Modifier),
 ];
-const G415: &[Gate] = &[ptx("Feature 'tex.uni'", 3, 2, Stage::Form)];
-const G416: &[Gate] = &[ptx("Feature 'tex.base'", 3, 1, Stage::Form)];
-const G417: &[Gate] = &[ptx("Feature 'tex.level'", 3, 1, Stage::Form)];
-const G418: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
-const G419: &[Gate] = &[ptx("Feature 'tex.grad'", 3, 1, Stage::Form)];
-const G420: &[Gate] = &[
+const G433: &[Gate] = &[ptx("Feature 'tex.uni'", 3, 2, Stage::Form)];
+const G434: &[Gate] = &[ptx("Feature 'tex.base'", 3, 1, Stage::Form)];
+const G435: &[Gate] = &[ptx("Feature 'tex.level'", 3, 1, Stage::Form)];
+const G436: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
+const G437: &[Gate] = &[ptx("Feature 'tex.grad'", 3, 1, Stage::Form)];
+const G438: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tex'", 4, 3, Stage::Form),
 ];
-const G421: &[Gate] = &[
+const G439: &[Gate] = &[
     ptx("Feature 'tex.base'", 3, 1, Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tex'", 4, 3, Stage::Form),
 ];
-const G422: &[Gate] = &[
+const G440: &[Gate] = &[
     ptx("Feature 'tex.level'", 3, 1, Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tex'", 4, 3, Stage::Form),
 ];
-const G423: &[Gate] = &[
+const G441: &[Gate] = &[
     ptx("Feature 'tex.grad'", 3, 1, Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tex'", 4, 3, Stage::Form),
 ];
-const G424: &[Gate] = &[ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form)];
-const G425: &[Gate] = &[ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form)];
-const G426: &[Gate] = &[ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form)];
-const G427: &[Gate] = &[ptx("Feature 'tld4.uni'", 3, 2, Stage::Form)];
-const G428: &[Gate] = &[
+const G442: &[Gate] = &[ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form)];
+const G443: &[Gate] = &[ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form)];
+const G444: &[Gate] = &[ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form)];
+const G445: &[Gate] = &[ptx("Feature 'tld4.uni'", 3, 2, Stage::Form)];
+const G446: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tld4'", 4, 3, Stage::Form),
 ];
-const G429: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
-const G430: &[Gate] = &[
+const G447: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
+const G448: &[Gate] = &[
     ptx("Feature 'num_samples attribute'", 4, 1, Stage::Form),
     sm("Feature 'num_samples attribute'", &[Target::sm(30)], Stage::Form),
 ];
-const G431: &[Gate] = &[
+const G449: &[Gate] = &[
     sm("Instruction 'txq.level'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'txq.level'", 4, 3, Stage::Form),
 ];
-const G432: &[Gate] =
+const G450: &[Gate] =
     &[sm("Instruction 'vabsdiff'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G433: &[Gate] =
+const G451: &[Gate] =
     &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G434: &[Gate] =
+const G452: &[Gate] =
     &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G435: &[Gate] =
+const G453: &[Gate] =
     &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G436: &[Gate] =
+const G454: &[Gate] =
     &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G437: &[Gate] =
+const G455: &[Gate] =
     &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G438: &[Gate] =
+const G456: &[Gate] =
     &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G439: &[Gate] =
+const G457: &[Gate] =
     &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G440: &[Gate] =
+const G458: &[Gate] =
     &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G441: &[Gate] =
+const G459: &[Gate] =
     &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G442: &[Gate] =
+const G460: &[Gate] =
     &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G443: &[Gate] =
+const G461: &[Gate] =
     &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G444: &[Gate] =
+const G462: &[Gate] =
     &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G445: &[Gate] =
+const G463: &[Gate] =
     &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G446: &[Gate] =
+const G464: &[Gate] =
     &[sm("Instruction 'vmin4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G447: &[Gate] = &[
+const G465: &[Gate] = &[
     ptx("Feature 'vote.ballot'", 2, 0, Stage::Form),
     sm("Instruction 'vote.ballot'", &[Target::sm(20)], Stage::Form),
 ];
-const G448: &[Gate] = &[
+const G466: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     until("Instruction 'vote' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G449: &[Gate] = &[
+const G467: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     ptx("Feature 'vote.sync'", 6, 0, Stage::Form),
     sm("Instruction 'vote.sync'", &[Target::sm(30)], Stage::Form),
 ];
-const G450: &[Gate] =
+const G468: &[Gate] =
     &[sm("Instruction 'vset'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G451: &[Gate] =
+const G469: &[Gate] =
     &[sm("Instruction 'vset2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G452: &[Gate] =
+const G470: &[Gate] =
     &[sm("Instruction 'vset4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G453: &[Gate] =
+const G471: &[Gate] =
     &[sm("Instruction 'vshl'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G454: &[Gate] =
+const G472: &[Gate] =
     &[sm("Instruction 'vshr'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G455: &[Gate] =
+const G473: &[Gate] =
     &[sm("Instruction 'vsub'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G456: &[Gate] =
+const G474: &[Gate] =
     &[sm("Instruction 'vsub2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G457: &[Gate] =
+const G475: &[Gate] =
     &[sm("Instruction 'vsub4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G458: &[Gate] = &[
+const G476: &[Gate] = &[
     ptx("Feature 'WGMMA with floating point types'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with floating point types'",
@@ -2061,12 +2211,12 @@ const G458: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G459: &[Gate] = &[
+const G477: &[Gate] = &[
     ptx("Feature 'WGMMA with FP8 types'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.mma_async with FP8 types'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G460: &[Gate] = &[ptx("Feature 'WGMMA with mixed integer types'", 8, 4, Stage::Form)];
-const G461: &[Gate] = &[
+const G478: &[Gate] = &[ptx("Feature 'WGMMA with mixed integer types'", 8, 4, Stage::Form)];
+const G479: &[Gate] = &[
     ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with integer types'",
@@ -2074,7 +2224,7 @@ const G461: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G462: &[Gate] = &[
+const G480: &[Gate] = &[
     ptx("Feature 'WGMMA with boolean type'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with boolean type'",
@@ -2082,7 +2232,7 @@ const G462: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G463: &[Gate] = &[
+const G481: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with floating point types'", 8, 2, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with floating point types'",
@@ -2090,11 +2240,11 @@ const G463: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G464: &[Gate] = &[
+const G482: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with FP8 types'", 8, 2, Stage::Form),
     sm("Instruction 'wgmma.mma_async with FP8 types'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G465: &[Gate] = &[
+const G483: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with integer types'", 8, 2, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with integer types'",
@@ -2102,77 +2252,77 @@ const G465: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G466: &[Gate] = &[
+const G484: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.fence'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G467: &[Gate] = &[
+const G485: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.commit_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G468: &[Gate] = &[
+const G486: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.wait_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G469: &[Gate] = &[
+const G487: &[Gate] = &[
     ptx("Feature '.m16n16k16'", 6, 0, Stage::Form),
     sm("Modifier '.m16n16k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G470: &[Gate] = &[
+const G488: &[Gate] = &[
     ptx("Feature '.m8n32k16'", 6, 1, Stage::Form),
     sm("Modifier '.m8n32k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G471: &[Gate] = &[
+const G489: &[Gate] = &[
     ptx("Feature '.m32n8k16'", 6, 1, Stage::Form),
     sm("Modifier '.m32n8k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G472: &[Gate] = &[
+const G490: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G473: &[Gate] = &[
+const G491: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'WMMA with .bf16/.tf32 FP types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with .bf16/.tf32 FP types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G474: &[Gate] = &[
+const G492: &[Gate] = &[
     ptx("Feature '.m16n16k8'", 7, 0, Stage::Form),
     sm("Modifier '.m16n16k8'", &[Target::sm(80)], Stage::Form),
 ];
-const G475: &[Gate] =
+const G493: &[Gate] =
     &[ptx("Feature '.m8n8k4'", 7, 0, Stage::Form), sm("Modifier '.m8n8k4'", &[Target::sm(80)], Stage::Form)];
-const G476: &[Gate] = &[
+const G494: &[Gate] = &[
     ptx("Feature 'WMMA with fp64 types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with fp64 types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G477: &[Gate] = &[
+const G495: &[Gate] = &[
     ptx("Feature 'WMMA with integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with integer types'", &[Target::sm(72)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G478: &[Gate] = &[
+const G496: &[Gate] = &[
     ptx("Feature '.m8n8k32'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k32'", &[Target::sm(75)], Stage::Form),
 ];
-const G479: &[Gate] = &[
+const G497: &[Gate] = &[
     ptx("Feature 'WMMA with sub-byte integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with sub-byte integer types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G480: &[Gate] = &[
+const G498: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G481: &[Gate] = &[
+const G499: &[Gate] = &[
     ptx("Feature 'WMMA with bit types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with bit types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G482: &[Gate] = &[
+const G500: &[Gate] = &[
     ptx("Modifier '.and' on 'wmma.mma'", 7, 1, Stage::Form),
     sm("Modifier '.and' on 'wmma.mma'", &[Target::sm(80)], Stage::Form),
 ];
@@ -2822,21 +2972,43 @@ const C329: &[Choice] = &[
     md(Mod::CollectorALastuse).gated(G402),
     md(Mod::CollectorADiscard).gated(G403),
 ];
-const C330: &[Choice] = &[md(Mod::Sp)];
-const C331: &[Choice] =
+const C330: &[Choice] = &[md(Mod::CtaGroup1)];
+const C331: &[Choice] = &[md(Mod::CtaGroup2)];
+const C332: &[Choice] = &[md(Mod::Ashift).gated(G405)];
+const C333: &[Choice] = &[md(Mod::Sp)];
+const C334: &[Choice] =
     &[md(Mod::KindMxf8f6f4).gated(G279), md(Mod::KindMxf4).gated(G272), md(Mod::KindMxf4nvf4).gated(G276)];
-const C332: &[Choice] = &[
+const C335: &[Choice] = &[
     md(Mod::ScaleVec1X).gated(G280),
     md(Mod::ScaleVec2X).gated(G274),
     md(Mod::ScaleVec4X).gated(G277),
-    md(Mod::Block16).gated(G405),
-    md(Mod::Block32).gated(G406),
+    md(Mod::Block16).gated(G406),
+    md(Mod::Block32).gated(G407),
 ];
-const C333: &[Choice] = &[md(Mod::Commit)];
-const C334: &[Choice] = &[md(Mod::MbarrierArriveOne)];
-const C335: &[Choice] = &[md(Mod::FenceBeforeThreadSync), md(Mod::FenceAfterThreadSync)];
-const C336: &[Choice] = &[md(Mod::Replace)];
+const C336: &[Choice] = &[md(Mod::Ws)];
 const C337: &[Choice] = &[
+    md(Mod::CollectorB0Fill).gated(G408),
+    md(Mod::CollectorB0Use).gated(G409),
+    md(Mod::CollectorB0Lastuse).gated(G410),
+    md(Mod::CollectorB0Discard).gated(G411),
+    md(Mod::CollectorB1Fill).gated(G412),
+    md(Mod::CollectorB1Use).gated(G413),
+    md(Mod::CollectorB1Lastuse).gated(G414),
+    md(Mod::CollectorB1Discard).gated(G415),
+    md(Mod::CollectorB2Fill).gated(G416),
+    md(Mod::CollectorB2Use).gated(G417),
+    md(Mod::CollectorB2Lastuse).gated(G418),
+    md(Mod::CollectorB2Discard).gated(G419),
+    md(Mod::CollectorB3Fill).gated(G420),
+    md(Mod::CollectorB3Use).gated(G421),
+    md(Mod::CollectorB3Lastuse).gated(G422),
+    md(Mod::CollectorB3Discard).gated(G423),
+];
+const C338: &[Choice] = &[md(Mod::Commit)];
+const C339: &[Choice] = &[md(Mod::MbarrierArriveOne)];
+const C340: &[Choice] = &[md(Mod::FenceBeforeThreadSync), md(Mod::FenceAfterThreadSync)];
+const C341: &[Choice] = &[md(Mod::Replace)];
+const C342: &[Choice] = &[
     md(Mod::GlobalAddress),
     md(Mod::Rank),
     md(Mod::Elemtype),
@@ -2845,11 +3017,11 @@ const C337: &[Choice] = &[
     md(Mod::FillMode),
     md(Mod::SwizzleAtomicity),
 ];
-const C338: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25)];
-const C339: &[Choice] = &[md(Mod::B1024)];
-const C340: &[Choice] = &[md(Mod::BoxDim), md(Mod::GlobalDim), md(Mod::GlobalStride), md(Mod::ElementStride)];
-const C341: &[Choice] = &[md(Mod::CpFenceproxy)];
-const C342: &[Choice] = &[
+const C343: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25)];
+const C344: &[Choice] = &[md(Mod::B1024)];
+const C345: &[Choice] = &[md(Mod::BoxDim), md(Mod::GlobalDim), md(Mod::GlobalStride), md(Mod::ElementStride)];
+const C346: &[Choice] = &[md(Mod::CpFenceproxy)];
+const C347: &[Choice] = &[
     md(Mod::Finite),
     md(Mod::Infinite),
     md(Mod::Number),
@@ -2857,38 +3029,38 @@ const C342: &[Choice] = &[
     md(Mod::Normal),
     md(Mod::Subnormal),
 ];
-const C343: &[Choice] = &[
+const C348: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G413),
-    md(Mod::Acube).gated(G413),
-    md(Mod::N2dms).gated(G414),
-    md(Mod::A2dms).gated(G414),
+    md(Mod::Cube).gated(G431),
+    md(Mod::Acube).gated(G431),
+    md(Mod::N2dms).gated(G432),
+    md(Mod::A2dms).gated(G432),
 ];
-const C344: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G1)];
-const C345: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
-const C346: &[Choice] = &[md(Mod::Base)];
-const C347: &[Choice] = &[md(Mod::Level)];
-const C348: &[Choice] = &[md(Mod::Grad)];
-const C349: &[Choice] = &[
+const C349: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G1)];
+const C350: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
+const C351: &[Choice] = &[md(Mod::Base)];
+const C352: &[Choice] = &[md(Mod::Level)];
+const C353: &[Choice] = &[md(Mod::Grad)];
+const C354: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G413),
-    md(Mod::Acube).gated(G413),
+    md(Mod::Cube).gated(G431),
+    md(Mod::Acube).gated(G431),
 ];
-const C350: &[Choice] = &[md(Mod::V2)];
-const C351: &[Choice] = &[ty(Type::F16x2).gated(G1)];
-const C352: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
-const C353: &[Choice] =
-    &[md(Mod::N2d), md(Mod::A2d).gated(G424), md(Mod::Cube).gated(G425), md(Mod::Acube).gated(G426)];
-const C354: &[Choice] = &[md(Mod::N2d), md(Mod::A2d), md(Mod::Cube), md(Mod::Acube)];
-const C355: &[Choice] = &[
+const C355: &[Choice] = &[md(Mod::V2)];
+const C356: &[Choice] = &[ty(Type::F16x2).gated(G1)];
+const C357: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
+const C358: &[Choice] =
+    &[md(Mod::N2d), md(Mod::A2d).gated(G442), md(Mod::Cube).gated(G443), md(Mod::Acube).gated(G444)];
+const C359: &[Choice] = &[md(Mod::N2d), md(Mod::A2d), md(Mod::Cube), md(Mod::Acube)];
+const C360: &[Choice] = &[
     md(Mod::Width),
     md(Mod::Height),
     md(Mod::Depth),
@@ -2896,8 +3068,8 @@ const C355: &[Choice] = &[
     md(Mod::ChannelOrder),
     md(Mod::NormalizedCoords),
     md(Mod::ArraySize).gated(G367),
-    md(Mod::NumMipmapLevels).gated(G429),
-    md(Mod::NumSamples).gated(G430),
+    md(Mod::NumMipmapLevels).gated(G447),
+    md(Mod::NumSamples).gated(G448),
     md(Mod::ForceUnnormalizedCoords),
     md(Mod::FilterMode),
     md(Mod::AddrMode0),
@@ -2905,13 +3077,13 @@ const C355: &[Choice] = &[
     md(Mod::AddrMode2),
     md(Mod::MemoryLayout).gated(G368),
 ];
-const C356: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
-const C357: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
-const C358: &[Choice] = &[md(Mod::Po)];
-const C359: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
-const C360: &[Choice] = &[md(Mod::Ballot)];
-const C361: &[Choice] = &[md(Mod::MmaAsync)];
-const C362: &[Choice] = &[
+const C361: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
+const C362: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
+const C363: &[Choice] = &[md(Mod::Po)];
+const C364: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
+const C365: &[Choice] = &[md(Mod::Ballot)];
+const C366: &[Choice] = &[md(Mod::MmaAsync)];
+const C367: &[Choice] = &[
     md(Mod::M64n8k16),
     md(Mod::M64n16k16),
     md(Mod::M64n24k16),
@@ -2945,7 +3117,7 @@ const C362: &[Choice] = &[
     md(Mod::M64n248k16),
     md(Mod::M64n256k16),
 ];
-const C363: &[Choice] = &[
+const C368: &[Choice] = &[
     md(Mod::M64n8k8),
     md(Mod::M64n16k8),
     md(Mod::M64n24k8),
@@ -2979,7 +3151,7 @@ const C363: &[Choice] = &[
     md(Mod::M64n248k8),
     md(Mod::M64n256k8),
 ];
-const C364: &[Choice] = &[
+const C369: &[Choice] = &[
     md(Mod::M64n8k32),
     md(Mod::M64n16k32),
     md(Mod::M64n24k32),
@@ -3013,7 +3185,7 @@ const C364: &[Choice] = &[
     md(Mod::M64n248k32),
     md(Mod::M64n256k32),
 ];
-const C365: &[Choice] = &[
+const C370: &[Choice] = &[
     md(Mod::M64n8k32),
     md(Mod::M64n16k32),
     md(Mod::M64n24k32),
@@ -3033,8 +3205,8 @@ const C365: &[Choice] = &[
     md(Mod::M64n240k32),
     md(Mod::M64n256k32),
 ];
-const C366: &[Choice] = &[ty(Type::S8), ty(Type::U8)];
-const C367: &[Choice] = &[
+const C371: &[Choice] = &[ty(Type::S8), ty(Type::U8)];
+const C372: &[Choice] = &[
     md(Mod::M64n8k256),
     md(Mod::M64n16k256),
     md(Mod::M64n24k256),
@@ -3054,8 +3226,8 @@ const C367: &[Choice] = &[
     md(Mod::M64n240k256),
     md(Mod::M64n256k256),
 ];
-const C368: &[Choice] = &[md(Mod::And)];
-const C369: &[Choice] = &[
+const C373: &[Choice] = &[md(Mod::And)];
+const C374: &[Choice] = &[
     md(Mod::M64n8k64),
     md(Mod::M64n16k64),
     md(Mod::M64n24k64),
@@ -3089,7 +3261,7 @@ const C369: &[Choice] = &[
     md(Mod::M64n248k64),
     md(Mod::M64n256k64),
 ];
-const C370: &[Choice] = &[
+const C375: &[Choice] = &[
     md(Mod::M64n8k64),
     md(Mod::M64n16k64),
     md(Mod::M64n24k64),
@@ -3109,19 +3281,19 @@ const C370: &[Choice] = &[
     md(Mod::M64n240k64),
     md(Mod::M64n256k64),
 ];
-const C371: &[Choice] = &[md(Mod::Fence)];
-const C372: &[Choice] = &[md(Mod::Load)];
-const C373: &[Choice] = &[md(Mod::A)];
-const C374: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16)];
-const C375: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
-const C376: &[Choice] = &[md(Mod::M16n16k8)];
-const C377: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
-const C378: &[Choice] = &[md(Mod::M8n32k16)];
-const C379: &[Choice] = &[md(Mod::M32n8k16)];
-const C380: &[Choice] = &[md(Mod::M8n8k32)];
-const C381: &[Choice] = &[md(Mod::M8n8k128)];
-const C382: &[Choice] = &[md(Mod::C)];
-const C383: &[Choice] = &[
+const C376: &[Choice] = &[md(Mod::Fence)];
+const C377: &[Choice] = &[md(Mod::Load)];
+const C378: &[Choice] = &[md(Mod::A)];
+const C379: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16)];
+const C380: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
+const C381: &[Choice] = &[md(Mod::M16n16k8)];
+const C382: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
+const C383: &[Choice] = &[md(Mod::M8n32k16)];
+const C384: &[Choice] = &[md(Mod::M32n8k16)];
+const C385: &[Choice] = &[md(Mod::M8n8k32)];
+const C386: &[Choice] = &[md(Mod::M8n8k128)];
+const C387: &[Choice] = &[md(Mod::C)];
+const C388: &[Choice] = &[
     md(Mod::M16n16k16),
     md(Mod::M8n32k16),
     md(Mod::M32n8k16),
@@ -3129,14 +3301,14 @@ const C383: &[Choice] = &[
     md(Mod::M8n8k32),
     md(Mod::M8n8k128),
 ];
-const C384: &[Choice] =
+const C389: &[Choice] =
     &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
-const C385: &[Choice] = &[md(Mod::Store)];
-const C386: &[Choice] = &[md(Mod::D)];
-const C387: &[Choice] = &[ty(Type::U8)];
-const C388: &[Choice] = &[ty(Type::S8)];
-const C389: &[Choice] = &[ty(Type::U4).gated(G128)];
-const C390: &[Choice] = &[ty(Type::S4).gated(G129)];
+const C390: &[Choice] = &[md(Mod::Store)];
+const C391: &[Choice] = &[md(Mod::D)];
+const C392: &[Choice] = &[ty(Type::U8)];
+const C393: &[Choice] = &[ty(Type::S8)];
+const C394: &[Choice] = &[ty(Type::U4).gated(G128)];
+const C395: &[Choice] = &[ty(Type::S4).gated(G129)];
 
 const T0: &[Type] = &[Type::Pred];
 const T1: &[Type] = &[Type::U64, Type::S64];
@@ -3375,15 +3547,17 @@ const M74: &[Mod] = &[Mod::N16x128b];
 const M75: &[Mod] = &[Mod::X128];
 const M76: &[Mod] = &[Mod::N16x256b];
 const M77: &[Mod] = &[Mod::X64, Mod::X128];
-const M78: &[Mod] = &[Mod::KindMxf8f6f4];
-const M79: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16];
-const M80: &[Mod] = &[Mod::KindMxf4];
-const M81: &[Mod] = &[Mod::ScaleVec1X, Mod::ScaleVec4X, Mod::Block16];
-const M82: &[Mod] = &[Mod::KindMxf4nvf4];
-const M83: &[Mod] = &[Mod::ScaleVec1X];
-const M84: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16, Mod::Block32];
-const M85: &[Mod] = &[Mod::GlobalAddress];
-const M86: &[Mod] = &[
+const M78: &[Mod] = &[Mod::Ashift];
+const M79: &[Mod] = &[Mod::CollectorAFill, Mod::CollectorAUse];
+const M80: &[Mod] = &[Mod::KindMxf8f6f4];
+const M81: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16];
+const M82: &[Mod] = &[Mod::KindMxf4];
+const M83: &[Mod] = &[Mod::ScaleVec1X, Mod::ScaleVec4X, Mod::Block16];
+const M84: &[Mod] = &[Mod::KindMxf4nvf4];
+const M85: &[Mod] = &[Mod::ScaleVec1X];
+const M86: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16, Mod::Block32];
+const M87: &[Mod] = &[Mod::GlobalAddress];
+const M88: &[Mod] = &[
     Mod::Rank,
     Mod::Elemtype,
     Mod::InterleaveLayout,
@@ -3391,19 +3565,19 @@ const M86: &[Mod] = &[
     Mod::FillMode,
     Mod::SwizzleAtomicity,
 ];
-const M87: &[Mod] = &[Mod::SwizzleAtomicity];
-const M88: &[Mod] = &[Mod::GlobalStride];
-const M89: &[Mod] = &[Mod::BoxDim, Mod::GlobalDim, Mod::ElementStride];
-const M90: &[Mod] = &[Mod::Uni];
-const M91: &[Mod] = &[Mod::Cube, Mod::Acube];
-const M92: &[Mod] = &[Mod::N2dms, Mod::A2dms];
-const M93: &[Mod] = &[Mod::N2dms];
-const M94: &[Mod] = &[Mod::A2dms];
-const M95: &[Mod] = &[Mod::Ballot];
-const M96: &[Mod] = &[Mod::M16n16k16];
-const M97: &[Mod] = &[Mod::M8n32k16];
-const M98: &[Mod] = &[Mod::M32n8k16];
-const M99: &[Mod] = &[Mod::M16n16k8];
+const M89: &[Mod] = &[Mod::SwizzleAtomicity];
+const M90: &[Mod] = &[Mod::GlobalStride];
+const M91: &[Mod] = &[Mod::BoxDim, Mod::GlobalDim, Mod::ElementStride];
+const M92: &[Mod] = &[Mod::Uni];
+const M93: &[Mod] = &[Mod::Cube, Mod::Acube];
+const M94: &[Mod] = &[Mod::N2dms, Mod::A2dms];
+const M95: &[Mod] = &[Mod::N2dms];
+const M96: &[Mod] = &[Mod::A2dms];
+const M97: &[Mod] = &[Mod::Ballot];
+const M98: &[Mod] = &[Mod::M16n16k16];
+const M99: &[Mod] = &[Mod::M8n32k16];
+const M100: &[Mod] = &[Mod::M32n8k16];
+const M101: &[Mod] = &[Mod::M16n16k8];
 
 /// The table, sorted by opcode; within one, in the order of the files.
 pub static FORMS: &[Form] = &[
@@ -13728,7 +13902,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G379,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorAlloc),
     },
     Form {
         opcode: Opcode::Tcgen05,
@@ -13753,7 +13927,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G380,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorAlloc),
     },
     Form {
         opcode: Opcode::Tcgen05,
@@ -13774,7 +13948,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G381,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorAlloc),
     },
     Form {
         opcode: Opcode::Tcgen05,
@@ -13807,7 +13981,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G386,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorLd),
     },
     Form {
         opcode: Opcode::Tcgen05,
@@ -13841,7 +14015,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G386,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorLd),
     },
     Form {
         opcode: Opcode::Tcgen05,
@@ -13874,7 +14048,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G388,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorSt),
     },
     Form {
         opcode: Opcode::Tcgen05,
@@ -13908,7 +14082,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G388,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorSt),
     },
     Form {
         opcode: Opcode::Tcgen05,
@@ -13921,7 +14095,7 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: G389,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorOrder),
     },
     Form {
         opcode: Opcode::Tcgen05,
@@ -13937,7 +14111,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G393,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorCp),
     },
     Form {
         opcode: Opcode::Tcgen05,
@@ -13953,7 +14127,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G393,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorCp),
     },
     Form {
         opcode: Opcode::Tcgen05,
@@ -13969,7 +14143,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G393,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorCp),
     },
     Form {
         opcode: Opcode::Tcgen05,
@@ -13991,7 +14165,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G393,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorCp),
     },
     Form {
         opcode: Opcode::Tcgen05,
@@ -14014,7 +14188,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G393,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorCp),
     },
     Form {
         opcode: Opcode::Tcgen05,
@@ -14037,7 +14211,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G393,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorCp),
     },
     Form {
         opcode: Opcode::Tcgen05,
@@ -14053,7 +14227,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G396,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorShift),
     },
     Form {
         opcode: Opcode::Tcgen05,
@@ -14073,18 +14247,27 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
+            Rule {
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
+            },
             Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
             Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
         gates: G404,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorMma),
     },
     Form {
         opcode: Opcode::Tcgen05,
-        syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
+        syntax: "tcgen05.mma.cta_group::1.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C327), slot("cta_group", C101), slot("kind", C328), optional("collector", C329)],
+        slots: &[
+            slot("mma", C327),
+            slot("cta_group::1", C330),
+            slot("kind", C328),
+            optional("collector", C329),
+        ],
         ignored: &[],
         head: 1,
         operands: &[
@@ -14099,18 +14282,27 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
+            Rule {
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
+            },
             Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
             Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
         gates: G404,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorMma),
     },
     Form {
         opcode: Opcode::Tcgen05,
-        syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
+        syntax: "tcgen05.mma.cta_group::2.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C327), slot("cta_group", C101), slot("kind", C328), optional("collector", C329)],
+        slots: &[
+            slot("mma", C327),
+            slot("cta_group::2", C331),
+            slot("kind", C328),
+            optional("collector", C329),
+        ],
         ignored: &[],
         head: 1,
         operands: &[
@@ -14125,18 +14317,28 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
+            Rule {
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
+            },
             Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
             Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
         gates: G404,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorMma),
     },
     Form {
         opcode: Opcode::Tcgen05,
-        syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
+        syntax: "tcgen05.mma.cta_group.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C327), slot("cta_group", C101), slot("kind", C328), optional("collector", C329)],
+        slots: &[
+            slot("mma", C327),
+            slot("cta_group", C101),
+            slot("kind", C328),
+            optional("ashift", C332),
+            optional("collector", C329),
+        ],
         ignored: &[],
         head: 1,
         operands: &[
@@ -14150,18 +14352,28 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
+            Rule {
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
+            },
             Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
             Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
         gates: G404,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorMma),
     },
     Form {
         opcode: Opcode::Tcgen05,
-        syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
+        syntax: "tcgen05.mma.cta_group::1.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C327), slot("cta_group", C101), slot("kind", C328), optional("collector", C329)],
+        slots: &[
+            slot("mma", C327),
+            slot("cta_group::1", C330),
+            slot("kind", C328),
+            optional("ashift", C332),
+            optional("collector", C329),
+        ],
         ignored: &[],
         head: 1,
         operands: &[
@@ -14176,18 +14388,28 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
+            Rule {
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
+            },
             Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
             Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
         gates: G404,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorMma),
     },
     Form {
         opcode: Opcode::Tcgen05,
-        syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
+        syntax: "tcgen05.mma.cta_group::2.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C327), slot("cta_group", C101), slot("kind", C328), optional("collector", C329)],
+        slots: &[
+            slot("mma", C327),
+            slot("cta_group::2", C331),
+            slot("kind", C328),
+            optional("ashift", C332),
+            optional("collector", C329),
+        ],
         ignored: &[],
         head: 1,
         operands: &[
@@ -14202,12 +14424,16 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
+            Rule {
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
+            },
             Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
             Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
         gates: G404,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorMma),
     },
     Form {
         opcode: Opcode::Tcgen05,
@@ -14215,7 +14441,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.16.10.9.1",
         slots: &[
             slot("mma", C327),
-            slot("sp", C330),
+            slot("sp", C333),
             slot("cta_group", C101),
             slot("kind", C328),
             optional("collector", C329),
@@ -14234,21 +14460,25 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
+            Rule {
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
+            },
             Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
             Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
         gates: G404,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorMma),
     },
     Form {
         opcode: Opcode::Tcgen05,
-        syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
+        syntax: "tcgen05.mma.sp.cta_group::1.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
             slot("mma", C327),
-            slot("sp", C330),
-            slot("cta_group", C101),
+            slot("sp", C333),
+            slot("cta_group::1", C330),
             slot("kind", C328),
             optional("collector", C329),
         ],
@@ -14267,21 +14497,25 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
+            Rule {
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
+            },
             Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
             Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
         gates: G404,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorMma),
     },
     Form {
         opcode: Opcode::Tcgen05,
-        syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
+        syntax: "tcgen05.mma.sp.cta_group::2.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
             slot("mma", C327),
-            slot("sp", C330),
-            slot("cta_group", C101),
+            slot("sp", C333),
+            slot("cta_group::2", C331),
             slot("kind", C328),
             optional("collector", C329),
         ],
@@ -14300,22 +14534,27 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
+            Rule {
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
+            },
             Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
             Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
         gates: G404,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorMma),
     },
     Form {
         opcode: Opcode::Tcgen05,
-        syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
+        syntax: "tcgen05.mma.sp.cta_group.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
             slot("mma", C327),
-            slot("sp", C330),
+            slot("sp", C333),
             slot("cta_group", C101),
             slot("kind", C328),
+            optional("ashift", C332),
             optional("collector", C329),
         ],
         ignored: &[],
@@ -14332,22 +14571,27 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
+            Rule {
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
+            },
             Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
             Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
         gates: G404,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorMma),
     },
     Form {
         opcode: Opcode::Tcgen05,
-        syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
+        syntax: "tcgen05.mma.sp.cta_group::1.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
             slot("mma", C327),
-            slot("sp", C330),
-            slot("cta_group", C101),
+            slot("sp", C333),
+            slot("cta_group::1", C330),
             slot("kind", C328),
+            optional("ashift", C332),
             optional("collector", C329),
         ],
         ignored: &[],
@@ -14365,22 +14609,27 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
+            Rule {
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
+            },
             Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
             Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
         gates: G404,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorMma),
     },
     Form {
         opcode: Opcode::Tcgen05,
-        syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
+        syntax: "tcgen05.mma.sp.cta_group::2.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
             slot("mma", C327),
-            slot("sp", C330),
-            slot("cta_group", C101),
+            slot("sp", C333),
+            slot("cta_group::2", C331),
             slot("kind", C328),
+            optional("ashift", C332),
             optional("collector", C329),
         ],
         ignored: &[],
@@ -14398,12 +14647,16 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
+            Rule {
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
+            },
             Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
             Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
         gates: G404,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorMma),
     },
     Form {
         opcode: Opcode::Tcgen05,
@@ -14412,9 +14665,9 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("mma", C327),
             slot("cta_group", C101),
-            slot("kind", C331),
+            slot("kind", C334),
             slot("block_scale", C244),
-            optional("scale_vec_size", C332),
+            optional("scale_vec_size", C335),
             optional("collector", C329),
         ],
         ignored: &[],
@@ -14430,10 +14683,6 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
-            },
-            Rule {
                 when: &[Condition::Has(M80)],
                 then: Consequence::Needs(&[Condition::HasNot(M81)], Fault::Illegal(M80)),
             },
@@ -14442,15 +14691,19 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
             Rule {
-                when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::Has(M84)], Fault::Missing("scale_vec_size")),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
+            },
+            Rule {
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::Has(M86)], Fault::Missing("scale_vec_size")),
             },
             Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
             Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
         gates: G404,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorMma),
     },
     Form {
         opcode: Opcode::Tcgen05,
@@ -14459,9 +14712,9 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("mma", C327),
             slot("cta_group", C101),
-            slot("kind", C331),
+            slot("kind", C334),
             slot("block_scale", C244),
-            optional("scale_vec_size", C332),
+            optional("scale_vec_size", C335),
             optional("collector", C329),
         ],
         ignored: &[],
@@ -14477,10 +14730,6 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
-            },
-            Rule {
                 when: &[Condition::Has(M80)],
                 then: Consequence::Needs(&[Condition::HasNot(M81)], Fault::Illegal(M80)),
             },
@@ -14489,15 +14738,19 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
             Rule {
-                when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::Has(M84)], Fault::Missing("scale_vec_size")),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
+            },
+            Rule {
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::Has(M86)], Fault::Missing("scale_vec_size")),
             },
             Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
             Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
         gates: G404,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorMma),
     },
     Form {
         opcode: Opcode::Tcgen05,
@@ -14505,11 +14758,11 @@ pub static FORMS: &[Form] = &[
         section: "9.7.16.10.9.1",
         slots: &[
             slot("mma", C327),
-            slot("sp", C330),
+            slot("sp", C333),
             slot("cta_group", C101),
-            slot("kind", C331),
+            slot("kind", C334),
             slot("block_scale", C244),
-            optional("scale_vec_size", C332),
+            optional("scale_vec_size", C335),
             optional("collector", C329),
         ],
         ignored: &[],
@@ -14526,10 +14779,6 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
-            },
-            Rule {
                 when: &[Condition::Has(M80)],
                 then: Consequence::Needs(&[Condition::HasNot(M81)], Fault::Illegal(M80)),
             },
@@ -14538,15 +14787,19 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
             Rule {
-                when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::Has(M84)], Fault::Missing("scale_vec_size")),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
+            },
+            Rule {
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::Has(M86)], Fault::Missing("scale_vec_size")),
             },
             Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
             Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
         gates: G404,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorMma),
     },
     Form {
         opcode: Opcode::Tcgen05,
@@ -14554,11 +14807,11 @@ pub static FORMS: &[Form] = &[
         section: "9.7.16.10.9.1",
         slots: &[
             slot("mma", C327),
-            slot("sp", C330),
+            slot("sp", C333),
             slot("cta_group", C101),
-            slot("kind", C331),
+            slot("kind", C334),
             slot("block_scale", C244),
-            optional("scale_vec_size", C332),
+            optional("scale_vec_size", C335),
             optional("collector", C329),
         ],
         ignored: &[],
@@ -14575,10 +14828,6 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
-            },
-            Rule {
                 when: &[Condition::Has(M80)],
                 then: Consequence::Needs(&[Condition::HasNot(M81)], Fault::Illegal(M80)),
             },
@@ -14587,24 +14836,136 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
             Rule {
-                when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::Has(M84)], Fault::Missing("scale_vec_size")),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
+            },
+            Rule {
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::Has(M86)], Fault::Missing("scale_vec_size")),
             },
             Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
             Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
         gates: G404,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorMma),
+    },
+    Form {
+        opcode: Opcode::Tcgen05,
+        syntax: "tcgen05.mma.ws.cta_group::1.kind{.buffer} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
+        section: "9.7.16.10.9.3",
+        slots: &[
+            slot("mma", C327),
+            slot("ws", C336),
+            slot("cta_group::1", C330),
+            slot("kind", C328),
+            optional("buffer", C337),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("d-tmem", Kind::Address, Ty::None),
+            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
+            read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
+        ],
+        rules: &[],
+        gates: G424,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::TensorMma),
+    },
+    Form {
+        opcode: Opcode::Tcgen05,
+        syntax: "tcgen05.mma.ws.cta_group::1.kind{.buffer} [d-tmem], [a], b-desc:b64, idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
+        section: "9.7.16.10.9.3",
+        slots: &[
+            slot("mma", C327),
+            slot("ws", C336),
+            slot("cta_group::1", C330),
+            slot("kind", C328),
+            optional("buffer", C337),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("d-tmem", Kind::Address, Ty::None),
+            read("a", Kind::Address, Ty::None),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
+            read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
+        ],
+        rules: &[],
+        gates: G424,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::TensorMma),
+    },
+    Form {
+        opcode: Opcode::Tcgen05,
+        syntax: "tcgen05.mma.ws.sp.cta_group::1.kind{.buffer} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
+        section: "9.7.16.10.9.3",
+        slots: &[
+            slot("mma", C327),
+            slot("ws", C336),
+            slot("sp", C333),
+            slot("cta_group::1", C330),
+            slot("kind", C328),
+            optional("buffer", C337),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("d-tmem", Kind::Address, Ty::None),
+            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("sparse-meta", Kind::Address, Ty::None),
+            read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
+            read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
+        ],
+        rules: &[],
+        gates: G424,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::TensorMma),
+    },
+    Form {
+        opcode: Opcode::Tcgen05,
+        syntax: "tcgen05.mma.ws.sp.cta_group::1.kind{.buffer} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
+        section: "9.7.16.10.9.3",
+        slots: &[
+            slot("mma", C327),
+            slot("ws", C336),
+            slot("sp", C333),
+            slot("cta_group::1", C330),
+            slot("kind", C328),
+            optional("buffer", C337),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("d-tmem", Kind::Address, Ty::None),
+            read("a", Kind::Address, Ty::None),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("sparse-meta", Kind::Address, Ty::None),
+            read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
+            read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
+        ],
+        rules: &[],
+        gates: G424,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::TensorMma),
     },
     Form {
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.b64 [mbar]",
         section: "9.7.16.11.1",
         slots: &[
-            slot("commit", C333),
+            slot("commit", C338),
             slot("cta_group", C101),
-            slot("mbarrier::arrive::one", C334),
+            slot("mbarrier::arrive::one", C339),
             optional("shared::cluster", C86),
             slot("b64", C83),
         ],
@@ -14615,18 +14976,18 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
             Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
-        gates: G407,
+        gates: G425,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorCommit),
     },
     Form {
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.multicast.b64 [mbar], mask:u16",
         section: "9.7.16.11.1",
         slots: &[
-            slot("commit", C333),
+            slot("commit", C338),
             slot("cta_group", C101),
-            slot("mbarrier::arrive::one", C334),
+            slot("mbarrier::arrive::one", C339),
             optional("shared::cluster", C86),
             slot("multicast", C88),
             slot("b64", C83),
@@ -14638,33 +14999,33 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
             Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
         ],
-        gates: G407,
+        gates: G425,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorCommit),
     },
     Form {
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.order",
         section: "9.7.16.12.1",
-        slots: &[slot("order", C335)],
+        slots: &[slot("order", C340)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G408,
+        gates: G426,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TensorOrder),
     },
     Form {
         opcode: Opcode::Tensormap,
         syntax: "tensormap.replace.tile.field{.map_space}.b1024.type [a], value:type",
         section: "9.7.9.26.1",
         slots: &[
-            slot("replace", C336),
+            slot("replace", C341),
             slot("tile", C100),
-            slot("field", C337),
-            optional("map_space", C338),
-            slot("b1024", C339),
+            slot("field", C342),
+            optional("map_space", C343),
+            slot("b1024", C344),
             slot("type", C26),
         ],
         ignored: &[],
@@ -14672,16 +15033,16 @@ pub static FORMS: &[Form] = &[
         operands: &[read("a", Kind::Address, Ty::None), read("value", Kind::Source, Ty::Pick(0))],
         rules: &[
             Rule {
-                when: &[Condition::Has(M85)],
+                when: &[Condition::Has(M87)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T2)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M86)],
+                when: &[Condition::Has(M88)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M89)], then: Consequence::Gates(G427) },
         ],
-        gates: G410,
+        gates: G428,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapReplace),
     },
@@ -14690,11 +15051,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.replace.tile.field{.map_space}.b1024.type [a], ordinal<imm 0..4>:u32, value:type",
         section: "9.7.9.26.1",
         slots: &[
-            slot("replace", C336),
+            slot("replace", C341),
             slot("tile", C100),
-            slot("field", C340),
-            optional("map_space", C338),
-            slot("b1024", C339),
+            slot("field", C345),
+            optional("map_space", C343),
+            slot("b1024", C344),
             slot("type", C26),
         ],
         ignored: &[],
@@ -14706,15 +15067,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M88)],
+                when: &[Condition::Has(M90)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T2)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M89)],
+                when: &[Condition::Has(M91)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
         ],
-        gates: G410,
+        gates: G428,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapReplace),
     },
@@ -14723,7 +15084,7 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned [dst], [src], size<imm 128>:u32",
         section: "9.7.9.26.1",
         slots: &[
-            slot("cp_fenceproxy", C341),
+            slot("cp_fenceproxy", C346),
             slot("global", C19),
             slot("shared::cta", C63),
             slot("tensormap::generic", C151),
@@ -14740,7 +15101,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G411,
+        gates: G429,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapCopy),
     },
@@ -14748,12 +15109,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Testp,
         syntax: "testp.op.type p, a",
         section: "9.7.3.1",
-        slots: &[slot("op", C342), slot("type", C73)],
+        slots: &[slot("op", C347), slot("type", C73)],
         ignored: &[],
         head: 0,
         operands: &[write("p", Kind::Register, Ty::Fixed(Type::Pred)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G412,
+        gates: G430,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::testp"),
     },
@@ -14763,10 +15124,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C343),
+            slot("geom", C348),
             slot("v4", C71),
-            slot("dtype", C344),
-            slot("ctype", C345),
+            slot("dtype", C349),
+            slot("ctype", C350),
         ],
         ignored: &[],
         head: 0,
@@ -14775,14 +15136,14 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
             Rule {
-                when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
+                when: &[Condition::Has(M93)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M93)),
             },
             Rule {
-                when: &[Condition::Has(M92)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M92)),
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M94)),
             },
         ],
         gates: &[],
@@ -14794,12 +15155,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.ctype d[|p].4, [texture]",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C346),
+            slot("base", C351),
             optional("uni", C59),
-            slot("geom", C343),
+            slot("geom", C348),
             slot("v4", C71),
-            slot("dtype", C344),
-            slot("ctype", C345),
+            slot("dtype", C349),
+            slot("ctype", C350),
         ],
         ignored: &[],
         head: 1,
@@ -14808,17 +15169,17 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
             Rule {
-                when: &[Condition::Has(M92)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M92)),
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M94)),
             },
             Rule {
-                when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
+                when: &[Condition::Has(M93)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M93)),
             },
         ],
-        gates: G416,
+        gates: G434,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14827,12 +15188,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], lod.braced:ctype",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C347),
+            slot("level", C352),
             optional("uni", C59),
-            slot("geom", C343),
+            slot("geom", C348),
             slot("v4", C71),
-            slot("dtype", C344),
-            slot("ctype", C345),
+            slot("dtype", C349),
+            slot("ctype", C350),
         ],
         ignored: &[],
         head: 1,
@@ -14842,21 +15203,21 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
+            Rule {
+                when: &[Condition::Has(M95)],
+                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M95)),
+            },
+            Rule {
+                when: &[Condition::Has(M96)],
+                then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M96)),
+            },
             Rule {
                 when: &[Condition::Has(M93)],
-                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M93)),
-            },
-            Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::HasNot(M94)], Fault::Illegal(M94)),
-            },
-            Rule {
-                when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M93)),
             },
         ],
-        gates: G417,
+        gates: G435,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14865,12 +15226,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C348),
+            slot("grad", C353),
             optional("uni", C59),
-            slot("geom", C343),
+            slot("geom", C348),
             slot("v4", C71),
-            slot("dtype", C344),
-            slot("ctype", C345),
+            slot("dtype", C349),
+            slot("ctype", C350),
         ],
         ignored: &[],
         head: 1,
@@ -14881,22 +15242,22 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M91)], then: Consequence::Gates(G418) },
+            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G436) },
+            Rule {
+                when: &[Condition::Has(M95)],
+                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M95)),
+            },
+            Rule {
+                when: &[Condition::Has(M96)],
+                then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M96)),
+            },
             Rule {
                 when: &[Condition::Has(M93)],
-                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M93)),
-            },
-            Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::HasNot(M94)], Fault::Illegal(M94)),
-            },
-            Rule {
-                when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M93)),
             },
         ],
-        gates: G419,
+        gates: G437,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14906,10 +15267,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C343),
+            slot("geom", C348),
             slot("v4", C71),
-            slot("dtype", C344),
-            slot("ctype", C345),
+            slot("dtype", C349),
+            slot("ctype", C350),
         ],
         ignored: &[],
         head: 0,
@@ -14919,17 +15280,17 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
             Rule {
-                when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
+                when: &[Condition::Has(M93)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M93)),
             },
             Rule {
-                when: &[Condition::Has(M92)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M92)),
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M94)),
             },
         ],
-        gates: G420,
+        gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14938,12 +15299,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C346),
+            slot("base", C351),
             optional("uni", C59),
-            slot("geom", C343),
+            slot("geom", C348),
             slot("v4", C71),
-            slot("dtype", C344),
-            slot("ctype", C345),
+            slot("dtype", C349),
+            slot("ctype", C350),
         ],
         ignored: &[],
         head: 1,
@@ -14953,17 +15314,17 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
             Rule {
-                when: &[Condition::Has(M92)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M92)),
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M94)),
             },
             Rule {
-                when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
+                when: &[Condition::Has(M93)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M93)),
             },
         ],
-        gates: G421,
+        gates: G439,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14972,12 +15333,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], lod.braced:ctype, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C347),
+            slot("level", C352),
             optional("uni", C59),
-            slot("geom", C343),
+            slot("geom", C348),
             slot("v4", C71),
-            slot("dtype", C344),
-            slot("ctype", C345),
+            slot("dtype", C349),
+            slot("ctype", C350),
         ],
         ignored: &[],
         head: 1,
@@ -14988,21 +15349,21 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
+            Rule {
+                when: &[Condition::Has(M95)],
+                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M95)),
+            },
+            Rule {
+                when: &[Condition::Has(M96)],
+                then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M96)),
+            },
             Rule {
                 when: &[Condition::Has(M93)],
-                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M93)),
-            },
-            Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::HasNot(M94)], Fault::Illegal(M94)),
-            },
-            Rule {
-                when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M93)),
             },
         ],
-        gates: G422,
+        gates: G440,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15011,12 +15372,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C348),
+            slot("grad", C353),
             optional("uni", C59),
-            slot("geom", C343),
+            slot("geom", C348),
             slot("v4", C71),
-            slot("dtype", C344),
-            slot("ctype", C345),
+            slot("dtype", C349),
+            slot("ctype", C350),
         ],
         ignored: &[],
         head: 1,
@@ -15028,22 +15389,22 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M91)], then: Consequence::Gates(G418) },
+            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G436) },
+            Rule {
+                when: &[Condition::Has(M95)],
+                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M95)),
+            },
+            Rule {
+                when: &[Condition::Has(M96)],
+                then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M96)),
+            },
             Rule {
                 when: &[Condition::Has(M93)],
-                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M93)),
-            },
-            Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::HasNot(M94)], Fault::Illegal(M94)),
-            },
-            Rule {
-                when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M93)),
             },
         ],
-        gates: G423,
+        gates: G441,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15053,9 +15414,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C349),
+            slot("geom", C354),
             slot("v4", C71),
-            slot("dtype", C344),
+            slot("dtype", C349),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15065,8 +15426,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) }],
-        gates: G420,
+        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) }],
+        gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15075,11 +15436,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C346),
+            slot("base", C351),
             optional("uni", C59),
-            slot("geom", C349),
+            slot("geom", C354),
             slot("v4", C71),
-            slot("dtype", C344),
+            slot("dtype", C349),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15089,8 +15450,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) }],
-        gates: G421,
+        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) }],
+        gates: G439,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15099,11 +15460,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], lod.braced:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C347),
+            slot("level", C352),
             optional("uni", C59),
-            slot("geom", C349),
+            slot("geom", C354),
             slot("v4", C71),
-            slot("dtype", C344),
+            slot("dtype", C349),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15114,8 +15475,8 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) }],
-        gates: G422,
+        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) }],
+        gates: G440,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15124,11 +15485,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C348),
+            slot("grad", C353),
             optional("uni", C59),
-            slot("geom", C349),
+            slot("geom", C354),
             slot("v4", C71),
-            slot("dtype", C344),
+            slot("dtype", C349),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15141,10 +15502,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M91)], then: Consequence::Gates(G418) },
+            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G436) },
         ],
-        gates: G423,
+        gates: G441,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15154,9 +15515,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C349),
+            slot("geom", C354),
             slot("v4", C71),
-            slot("dtype", C344),
+            slot("dtype", C349),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15167,8 +15528,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) }],
-        gates: G420,
+        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) }],
+        gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15177,11 +15538,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C346),
+            slot("base", C351),
             optional("uni", C59),
-            slot("geom", C349),
+            slot("geom", C354),
             slot("v4", C71),
-            slot("dtype", C344),
+            slot("dtype", C349),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15192,8 +15553,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) }],
-        gates: G421,
+        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) }],
+        gates: G439,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15202,11 +15563,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], lod.braced:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C347),
+            slot("level", C352),
             optional("uni", C59),
-            slot("geom", C349),
+            slot("geom", C354),
             slot("v4", C71),
-            slot("dtype", C344),
+            slot("dtype", C349),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15218,8 +15579,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) }],
-        gates: G422,
+        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) }],
+        gates: G440,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15228,11 +15589,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C348),
+            slot("grad", C353),
             optional("uni", C59),
-            slot("geom", C349),
+            slot("geom", C354),
             slot("v4", C71),
-            slot("dtype", C344),
+            slot("dtype", C349),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15246,10 +15607,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M91)], then: Consequence::Gates(G418) },
+            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G436) },
         ],
-        gates: G423,
+        gates: G441,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15259,10 +15620,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C343),
-            slot("v2", C350),
-            slot("dtype", C351),
-            slot("ctype", C345),
+            slot("geom", C348),
+            slot("v2", C355),
+            slot("dtype", C356),
+            slot("ctype", C350),
         ],
         ignored: &[],
         head: 0,
@@ -15271,14 +15632,14 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
             Rule {
-                when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
+                when: &[Condition::Has(M93)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M93)),
             },
             Rule {
-                when: &[Condition::Has(M92)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M92)),
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M94)),
             },
         ],
         gates: &[],
@@ -15290,12 +15651,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.ctype d[|p].2, [texture]",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C346),
+            slot("base", C351),
             optional("uni", C59),
-            slot("geom", C343),
-            slot("v2", C350),
-            slot("dtype", C351),
-            slot("ctype", C345),
+            slot("geom", C348),
+            slot("v2", C355),
+            slot("dtype", C356),
+            slot("ctype", C350),
         ],
         ignored: &[],
         head: 1,
@@ -15304,17 +15665,17 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
             Rule {
-                when: &[Condition::Has(M92)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M92)),
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M94)),
             },
             Rule {
-                when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
+                when: &[Condition::Has(M93)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M93)),
             },
         ],
-        gates: G416,
+        gates: G434,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15323,12 +15684,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], lod.braced:ctype",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C347),
+            slot("level", C352),
             optional("uni", C59),
-            slot("geom", C343),
-            slot("v2", C350),
-            slot("dtype", C351),
-            slot("ctype", C345),
+            slot("geom", C348),
+            slot("v2", C355),
+            slot("dtype", C356),
+            slot("ctype", C350),
         ],
         ignored: &[],
         head: 1,
@@ -15338,21 +15699,21 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
+            Rule {
+                when: &[Condition::Has(M95)],
+                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M95)),
+            },
+            Rule {
+                when: &[Condition::Has(M96)],
+                then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M96)),
+            },
             Rule {
                 when: &[Condition::Has(M93)],
-                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M93)),
-            },
-            Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::HasNot(M94)], Fault::Illegal(M94)),
-            },
-            Rule {
-                when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M93)),
             },
         ],
-        gates: G417,
+        gates: G435,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15361,12 +15722,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C348),
+            slot("grad", C353),
             optional("uni", C59),
-            slot("geom", C343),
-            slot("v2", C350),
-            slot("dtype", C351),
-            slot("ctype", C345),
+            slot("geom", C348),
+            slot("v2", C355),
+            slot("dtype", C356),
+            slot("ctype", C350),
         ],
         ignored: &[],
         head: 1,
@@ -15377,22 +15738,22 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M91)], then: Consequence::Gates(G418) },
+            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G436) },
+            Rule {
+                when: &[Condition::Has(M95)],
+                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M95)),
+            },
+            Rule {
+                when: &[Condition::Has(M96)],
+                then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M96)),
+            },
             Rule {
                 when: &[Condition::Has(M93)],
-                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M93)),
-            },
-            Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::HasNot(M94)], Fault::Illegal(M94)),
-            },
-            Rule {
-                when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M93)),
             },
         ],
-        gates: G419,
+        gates: G437,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15402,10 +15763,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C343),
-            slot("v2", C350),
-            slot("dtype", C351),
-            slot("ctype", C345),
+            slot("geom", C348),
+            slot("v2", C355),
+            slot("dtype", C356),
+            slot("ctype", C350),
         ],
         ignored: &[],
         head: 0,
@@ -15415,17 +15776,17 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
             Rule {
-                when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
+                when: &[Condition::Has(M93)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M93)),
             },
             Rule {
-                when: &[Condition::Has(M92)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M92)),
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M94)),
             },
         ],
-        gates: G420,
+        gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15434,12 +15795,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C346),
+            slot("base", C351),
             optional("uni", C59),
-            slot("geom", C343),
-            slot("v2", C350),
-            slot("dtype", C351),
-            slot("ctype", C345),
+            slot("geom", C348),
+            slot("v2", C355),
+            slot("dtype", C356),
+            slot("ctype", C350),
         ],
         ignored: &[],
         head: 1,
@@ -15449,17 +15810,17 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
             Rule {
-                when: &[Condition::Has(M92)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M92)),
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M94)),
             },
             Rule {
-                when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
+                when: &[Condition::Has(M93)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M93)),
             },
         ],
-        gates: G421,
+        gates: G439,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15468,12 +15829,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], lod.braced:ctype, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C347),
+            slot("level", C352),
             optional("uni", C59),
-            slot("geom", C343),
-            slot("v2", C350),
-            slot("dtype", C351),
-            slot("ctype", C345),
+            slot("geom", C348),
+            slot("v2", C355),
+            slot("dtype", C356),
+            slot("ctype", C350),
         ],
         ignored: &[],
         head: 1,
@@ -15484,21 +15845,21 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
+            Rule {
+                when: &[Condition::Has(M95)],
+                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M95)),
+            },
+            Rule {
+                when: &[Condition::Has(M96)],
+                then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M96)),
+            },
             Rule {
                 when: &[Condition::Has(M93)],
-                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M93)),
-            },
-            Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::HasNot(M94)], Fault::Illegal(M94)),
-            },
-            Rule {
-                when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M93)),
             },
         ],
-        gates: G422,
+        gates: G440,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15507,12 +15868,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C348),
+            slot("grad", C353),
             optional("uni", C59),
-            slot("geom", C343),
-            slot("v2", C350),
-            slot("dtype", C351),
-            slot("ctype", C345),
+            slot("geom", C348),
+            slot("v2", C355),
+            slot("dtype", C356),
+            slot("ctype", C350),
         ],
         ignored: &[],
         head: 1,
@@ -15524,22 +15885,22 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M91)], then: Consequence::Gates(G418) },
+            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G436) },
+            Rule {
+                when: &[Condition::Has(M95)],
+                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M95)),
+            },
+            Rule {
+                when: &[Condition::Has(M96)],
+                then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M96)),
+            },
             Rule {
                 when: &[Condition::Has(M93)],
-                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M93)),
-            },
-            Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::HasNot(M94)], Fault::Illegal(M94)),
-            },
-            Rule {
-                when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M91)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M93)),
             },
         ],
-        gates: G423,
+        gates: G441,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15549,9 +15910,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C349),
-            slot("v2", C350),
-            slot("dtype", C351),
+            slot("geom", C354),
+            slot("v2", C355),
+            slot("dtype", C356),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15561,8 +15922,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) }],
-        gates: G420,
+        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) }],
+        gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15571,11 +15932,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C346),
+            slot("base", C351),
             optional("uni", C59),
-            slot("geom", C349),
-            slot("v2", C350),
-            slot("dtype", C351),
+            slot("geom", C354),
+            slot("v2", C355),
+            slot("dtype", C356),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15585,8 +15946,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) }],
-        gates: G421,
+        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) }],
+        gates: G439,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15595,11 +15956,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], lod.braced:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C347),
+            slot("level", C352),
             optional("uni", C59),
-            slot("geom", C349),
-            slot("v2", C350),
-            slot("dtype", C351),
+            slot("geom", C354),
+            slot("v2", C355),
+            slot("dtype", C356),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15610,8 +15971,8 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) }],
-        gates: G422,
+        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) }],
+        gates: G440,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15620,11 +15981,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C348),
+            slot("grad", C353),
             optional("uni", C59),
-            slot("geom", C349),
-            slot("v2", C350),
-            slot("dtype", C351),
+            slot("geom", C354),
+            slot("v2", C355),
+            slot("dtype", C356),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15637,10 +15998,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M91)], then: Consequence::Gates(G418) },
+            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G436) },
         ],
-        gates: G423,
+        gates: G441,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15650,9 +16011,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C349),
-            slot("v2", C350),
-            slot("dtype", C351),
+            slot("geom", C354),
+            slot("v2", C355),
+            slot("dtype", C356),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15663,8 +16024,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) }],
-        gates: G420,
+        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) }],
+        gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15673,11 +16034,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C346),
+            slot("base", C351),
             optional("uni", C59),
-            slot("geom", C349),
-            slot("v2", C350),
-            slot("dtype", C351),
+            slot("geom", C354),
+            slot("v2", C355),
+            slot("dtype", C356),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15688,8 +16049,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) }],
-        gates: G421,
+        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) }],
+        gates: G439,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15698,11 +16059,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], lod.braced:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C347),
+            slot("level", C352),
             optional("uni", C59),
-            slot("geom", C349),
-            slot("v2", C350),
-            slot("dtype", C351),
+            slot("geom", C354),
+            slot("v2", C355),
+            slot("dtype", C356),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15714,8 +16075,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) }],
-        gates: G422,
+        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) }],
+        gates: G440,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15724,11 +16085,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C348),
+            slot("grad", C353),
             optional("uni", C59),
-            slot("geom", C349),
-            slot("v2", C350),
-            slot("dtype", C351),
+            slot("geom", C354),
+            slot("v2", C355),
+            slot("dtype", C356),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15742,10 +16103,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M91)], then: Consequence::Gates(G418) },
+            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G436) },
         ],
-        gates: G423,
+        gates: G441,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15755,8 +16116,8 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C59),
-            slot("component", C352),
-            slot("geom", C353),
+            slot("component", C357),
+            slot("geom", C358),
             slot("v4", C71),
             slot("dtype", C278),
             slot("f32", C1),
@@ -15767,7 +16128,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
             read("texture", Kind::Texels, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G427) }],
+        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G445) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
@@ -15778,8 +16139,8 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C59),
-            slot("component", C352),
-            slot("geom", C354),
+            slot("component", C357),
+            slot("geom", C359),
             slot("v4", C71),
             slot("dtype", C278),
             slot("f32", C1),
@@ -15791,8 +16152,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G427) }],
-        gates: G428,
+        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G445) }],
+        gates: G446,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15802,8 +16163,8 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C59),
-            slot("component", C352),
-            slot("geom", C354),
+            slot("component", C357),
+            slot("geom", C359),
             slot("v4", C71),
             slot("dtype", C278),
             slot("f32", C1),
@@ -15815,8 +16176,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G427) }],
-        gates: G428,
+        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G445) }],
+        gates: G446,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15826,8 +16187,8 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C59),
-            slot("component", C352),
-            slot("geom", C354),
+            slot("component", C357),
+            slot("geom", C359),
             slot("v4", C71),
             slot("dtype", C278),
             slot("f32", C1),
@@ -15840,8 +16201,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G427) }],
-        gates: G428,
+        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G445) }],
+        gates: G446,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15862,7 +16223,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Txq,
         syntax: "txq.query.b32 d, [texref]",
         section: "9.7.10.5",
-        slots: &[slot("query", C355), slot("b32", C6)],
+        slots: &[slot("query", C360), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("texref", Kind::Handle, Ty::None)],
@@ -15875,7 +16236,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Txq,
         syntax: "txq.level.query.b32 d, [texref], lod:s32",
         section: "9.7.10.5",
-        slots: &[slot("level", C347), slot("query", C356), slot("b32", C6)],
+        slots: &[slot("level", C352), slot("query", C361), slot("b32", C6)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -15884,7 +16245,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G431,
+        gates: G449,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Txq),
     },
@@ -15901,7 +16262,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G432,
+        gates: G450,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -15919,7 +16280,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G432,
+        gates: G450,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -15943,7 +16304,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G432,
+        gates: G450,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -15970,7 +16331,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M21)],
             then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
         }],
-        gates: G433,
+        gates: G451,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff2"),
     },
@@ -15997,7 +16358,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M21)],
             then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
         }],
-        gates: G434,
+        gates: G452,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff4"),
     },
@@ -16014,7 +16375,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G435,
+        gates: G453,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -16032,7 +16393,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G435,
+        gates: G453,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -16056,7 +16417,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G435,
+        gates: G453,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -16083,7 +16444,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M21)],
             then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
         }],
-        gates: G436,
+        gates: G454,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add2"),
     },
@@ -16110,7 +16471,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M21)],
             then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
         }],
-        gates: G437,
+        gates: G455,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add4"),
     },
@@ -16137,7 +16498,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M21)],
             then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
         }],
-        gates: G438,
+        gates: G456,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg2"),
     },
@@ -16164,7 +16525,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M21)],
             then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
         }],
-        gates: G439,
+        gates: G457,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg4"),
     },
@@ -16177,7 +16538,7 @@ pub static FORMS: &[Form] = &[
             slot("atype", C140),
             slot("btype", C140),
             optional("sat", C8),
-            optional("scale", C357),
+            optional("scale", C362),
         ],
         ignored: &[],
         head: 0,
@@ -16188,7 +16549,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)).negatable(),
         ],
         rules: &[],
-        gates: G440,
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -16200,9 +16561,9 @@ pub static FORMS: &[Form] = &[
             slot("dtype", C140),
             slot("atype", C140),
             slot("btype", C140),
-            slot("po", C358),
+            slot("po", C363),
             optional("sat", C8),
-            optional("scale", C357),
+            optional("scale", C362),
         ],
         ignored: &[],
         head: 0,
@@ -16213,7 +16574,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G440,
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -16230,7 +16591,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G441,
+        gates: G459,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -16248,7 +16609,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G441,
+        gates: G459,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -16272,7 +16633,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G441,
+        gates: G459,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -16299,7 +16660,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M21)],
             then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
         }],
-        gates: G442,
+        gates: G460,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max2"),
     },
@@ -16326,7 +16687,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M21)],
             then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
         }],
-        gates: G443,
+        gates: G461,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max4"),
     },
@@ -16343,7 +16704,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G444,
+        gates: G462,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -16361,7 +16722,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G444,
+        gates: G462,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -16385,7 +16746,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G444,
+        gates: G462,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -16412,7 +16773,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M21)],
             then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
         }],
-        gates: G445,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min2"),
     },
@@ -16439,7 +16800,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M21)],
             then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
         }],
-        gates: G446,
+        gates: G464,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min4"),
     },
@@ -16447,15 +16808,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.mode.pred d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("mode", C359), slot("pred", C49)],
+        slots: &[slot("mode", C364), slot("pred", C49)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G447) }],
-        gates: G448,
+        rules: &[Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G465) }],
+        gates: G466,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -16463,15 +16824,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.ballot.b32 d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("ballot", C360), slot("b32", C6)],
+        slots: &[slot("ballot", C365), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G447) }],
-        gates: G448,
+        rules: &[Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G465) }],
+        gates: G466,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -16479,7 +16840,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.sync.mode.pred d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C44), slot("mode", C359), slot("pred", C49)],
+        slots: &[slot("sync", C44), slot("mode", C364), slot("pred", C49)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -16487,8 +16848,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G447) }],
-        gates: G449,
+        rules: &[Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G465) }],
+        gates: G467,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -16496,7 +16857,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.sync.ballot.b32 d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C44), slot("ballot", C360), slot("b32", C6)],
+        slots: &[slot("sync", C44), slot("ballot", C365), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -16504,8 +16865,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G447) }],
-        gates: G449,
+        rules: &[Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G465) }],
+        gates: G467,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -16531,7 +16892,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
             },
         ],
-        gates: G450,
+        gates: G468,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -16558,7 +16919,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
             },
         ],
-        gates: G450,
+        gates: G468,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -16585,7 +16946,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
             },
         ],
-        gates: G450,
+        gates: G468,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -16613,7 +16974,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
             },
         ],
-        gates: G451,
+        gates: G469,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set2"),
     },
@@ -16641,7 +17002,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
             },
         ],
-        gates: G452,
+        gates: G470,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set4"),
     },
@@ -16667,7 +17028,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T25)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
         }],
-        gates: G453,
+        gates: G471,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -16694,7 +17055,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T25)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
         }],
-        gates: G453,
+        gates: G471,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -16722,7 +17083,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T25)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
         }],
-        gates: G453,
+        gates: G471,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -16748,7 +17109,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T25)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
         }],
-        gates: G454,
+        gates: G472,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -16775,7 +17136,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T25)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
         }],
-        gates: G454,
+        gates: G472,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -16803,7 +17164,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T25)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
         }],
-        gates: G454,
+        gates: G472,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -16820,7 +17181,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G455,
+        gates: G473,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -16838,7 +17199,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G455,
+        gates: G473,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -16862,7 +17223,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G455,
+        gates: G473,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -16889,7 +17250,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M21)],
             then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
         }],
-        gates: G456,
+        gates: G474,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub2"),
     },
@@ -16916,7 +17277,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M21)],
             then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
         }],
-        gates: G457,
+        gates: G475,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub4"),
     },
@@ -16925,10 +17286,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C361),
+            slot("mma_async", C366),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C362),
+            slot("shape", C367),
             slot("dtype", C219),
             slot("atype", C114),
             slot("btype", C114),
@@ -16946,7 +17307,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G458,
+        gates: G476,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16955,10 +17316,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C361),
+            slot("mma_async", C366),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C362),
+            slot("shape", C367),
             slot("dtype", C219),
             slot("atype", C114),
             slot("btype", C114),
@@ -16975,7 +17336,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G458,
+        gates: G476,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16984,10 +17345,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C361),
+            slot("mma_async", C366),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C362),
+            slot("shape", C367),
             slot("dtype", C1),
             slot("atype", C115),
             slot("btype", C115),
@@ -17005,7 +17366,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G458,
+        gates: G476,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17014,10 +17375,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C361),
+            slot("mma_async", C366),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C362),
+            slot("shape", C367),
             slot("dtype", C1),
             slot("atype", C115),
             slot("btype", C115),
@@ -17034,7 +17395,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G458,
+        gates: G476,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17043,10 +17404,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C361),
+            slot("mma_async", C366),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C363),
+            slot("shape", C368),
             slot("dtype", C1),
             slot("atype", C120),
             slot("btype", C120),
@@ -17062,7 +17423,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G458,
+        gates: G476,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17071,10 +17432,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C361),
+            slot("mma_async", C366),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C363),
+            slot("shape", C368),
             slot("dtype", C1),
             slot("atype", C120),
             slot("btype", C120),
@@ -17090,7 +17451,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G458,
+        gates: G476,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17099,10 +17460,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C361),
+            slot("mma_async", C366),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C364),
+            slot("shape", C369),
             slot("dtype", C219),
             slot("atype", C234),
             slot("btype", C234),
@@ -17118,7 +17479,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G459,
+        gates: G477,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17127,10 +17488,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C361),
+            slot("mma_async", C366),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C364),
+            slot("shape", C369),
             slot("dtype", C219),
             slot("atype", C234),
             slot("btype", C234),
@@ -17146,7 +17507,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G459,
+        gates: G477,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17155,14 +17516,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C361),
+            slot("mma_async", C366),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C365),
+            slot("shape", C370),
             optional("satfinite", C118),
             slot("dtype", C13),
-            slot("atype", C366),
-            slot("btype", C366),
+            slot("atype", C371),
+            slot("btype", C371),
         ],
         ignored: &[],
         head: 1,
@@ -17175,14 +17536,14 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T15)],
-                then: Consequence::Gates(G460),
+                then: Consequence::Gates(G478),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G460),
+                then: Consequence::Gates(G478),
             },
         ],
-        gates: G461,
+        gates: G479,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17191,14 +17552,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C361),
+            slot("mma_async", C366),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C365),
+            slot("shape", C370),
             optional("satfinite", C118),
             slot("dtype", C13),
-            slot("atype", C366),
-            slot("btype", C366),
+            slot("atype", C371),
+            slot("btype", C371),
         ],
         ignored: &[],
         head: 1,
@@ -17211,14 +17572,14 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T15)],
-                then: Consequence::Gates(G460),
+                then: Consequence::Gates(G478),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G460),
+                then: Consequence::Gates(G478),
             },
         ],
-        gates: G461,
+        gates: G479,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17227,14 +17588,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype.and.popc d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C361),
+            slot("mma_async", C366),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C367),
+            slot("shape", C372),
             slot("dtype", C13),
             slot("atype", C230),
             slot("btype", C230),
-            slot("and", C368),
+            slot("and", C373),
             slot("popc", C47),
         ],
         ignored: &[],
@@ -17246,7 +17607,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G462,
+        gates: G480,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17255,14 +17616,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype.and.popc d.frag, a.frag, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C361),
+            slot("mma_async", C366),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C367),
+            slot("shape", C372),
             slot("dtype", C13),
             slot("atype", C230),
             slot("btype", C230),
-            slot("and", C368),
+            slot("and", C373),
             slot("popc", C47),
         ],
         ignored: &[],
@@ -17274,7 +17635,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G462,
+        gates: G480,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17283,11 +17644,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C361),
-            slot("sp", C330),
+            slot("mma_async", C366),
+            slot("sp", C333),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C364),
+            slot("shape", C369),
             slot("dtype", C219),
             slot("atype", C114),
             slot("btype", C114),
@@ -17307,7 +17668,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G463,
+        gates: G481,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17316,11 +17677,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C361),
-            slot("sp", C330),
+            slot("mma_async", C366),
+            slot("sp", C333),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C364),
+            slot("shape", C369),
             slot("dtype", C219),
             slot("atype", C114),
             slot("btype", C114),
@@ -17339,7 +17700,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G463,
+        gates: G481,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17348,11 +17709,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C361),
-            slot("sp", C330),
+            slot("mma_async", C366),
+            slot("sp", C333),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C364),
+            slot("shape", C369),
             slot("dtype", C1),
             slot("atype", C115),
             slot("btype", C115),
@@ -17372,7 +17733,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G463,
+        gates: G481,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17381,11 +17742,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C361),
-            slot("sp", C330),
+            slot("mma_async", C366),
+            slot("sp", C333),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C364),
+            slot("shape", C369),
             slot("dtype", C1),
             slot("atype", C115),
             slot("btype", C115),
@@ -17404,7 +17765,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G463,
+        gates: G481,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17413,11 +17774,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C361),
-            slot("sp", C330),
+            slot("mma_async", C366),
+            slot("sp", C333),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C362),
+            slot("shape", C367),
             slot("dtype", C1),
             slot("atype", C120),
             slot("btype", C120),
@@ -17435,7 +17796,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G463,
+        gates: G481,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17444,11 +17805,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C361),
-            slot("sp", C330),
+            slot("mma_async", C366),
+            slot("sp", C333),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C362),
+            slot("shape", C367),
             slot("dtype", C1),
             slot("atype", C120),
             slot("btype", C120),
@@ -17466,7 +17827,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G463,
+        gates: G481,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17475,11 +17836,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C361),
-            slot("sp", C330),
+            slot("mma_async", C366),
+            slot("sp", C333),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C369),
+            slot("shape", C374),
             slot("dtype", C219),
             slot("atype", C234),
             slot("btype", C234),
@@ -17497,7 +17858,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G464,
+        gates: G482,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17506,11 +17867,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C361),
-            slot("sp", C330),
+            slot("mma_async", C366),
+            slot("sp", C333),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C369),
+            slot("shape", C374),
             slot("dtype", C219),
             slot("atype", C234),
             slot("btype", C234),
@@ -17528,7 +17889,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G464,
+        gates: G482,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17537,15 +17898,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C361),
-            slot("sp", C330),
+            slot("mma_async", C366),
+            slot("sp", C333),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C370),
+            slot("shape", C375),
             optional("satfinite", C118),
             slot("dtype", C13),
-            slot("atype", C366),
-            slot("btype", C366),
+            slot("atype", C371),
+            slot("btype", C371),
         ],
         ignored: &[],
         head: 1,
@@ -17560,14 +17921,14 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T15)],
-                then: Consequence::Gates(G460),
+                then: Consequence::Gates(G478),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G460),
+                then: Consequence::Gates(G478),
             },
         ],
-        gates: G465,
+        gates: G483,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17576,15 +17937,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C361),
-            slot("sp", C330),
+            slot("mma_async", C366),
+            slot("sp", C333),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C370),
+            slot("shape", C375),
             optional("satfinite", C118),
             slot("dtype", C13),
-            slot("atype", C366),
-            slot("btype", C366),
+            slot("atype", C371),
+            slot("btype", C371),
         ],
         ignored: &[],
         head: 1,
@@ -17599,14 +17960,14 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T15)],
-                then: Consequence::Gates(G460),
+                then: Consequence::Gates(G478),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G460),
+                then: Consequence::Gates(G478),
             },
         ],
-        gates: G465,
+        gates: G483,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17614,12 +17975,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Wgmma,
         syntax: "wgmma.fence.sync{.aligned}",
         section: "9.7.15.7.1",
-        slots: &[slot("fence", C371), slot("sync", C44), optional("aligned", C51)],
+        slots: &[slot("fence", C376), slot("sync", C44), optional("aligned", C51)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G466,
+        gates: G484,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -17632,7 +17993,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G467,
+        gates: G485,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -17645,7 +18006,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G468,
+        gates: G486,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -17654,13 +18015,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C372),
-            slot("a", C373),
+            slot("load", C377),
+            slot("a", C378),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C374),
-            optional("memory", C375),
+            slot("shape", C379),
+            optional("memory", C380),
             slot("type", C114),
         ],
         ignored: &[],
@@ -17671,11 +18032,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
         ],
-        gates: G472,
+        gates: G490,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17684,242 +18045,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C372),
-            slot("b", C296),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C374),
-            optional("memory", C375),
-            slot("type", C114),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
-        ],
-        gates: G472,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C372),
-            slot("a", C373),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C374),
-            optional("memory", C375),
-            slot("type", C115),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
-        ],
-        gates: G473,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C372),
-            slot("b", C296),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C374),
-            optional("memory", C375),
-            slot("type", C115),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
-        ],
-        gates: G473,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C372),
-            slot("a", C373),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C376),
-            optional("memory", C375),
-            slot("type", C120),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G474) }],
-        gates: G473,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C372),
-            slot("b", C296),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C376),
-            optional("memory", C375),
-            slot("type", C120),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G474) }],
-        gates: G473,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C372),
-            slot("a", C373),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C377),
-            optional("memory", C375),
-            slot("type", C2),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G474) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G475) },
-        ],
-        gates: G476,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C372),
-            slot("b", C296),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C377),
-            optional("memory", C375),
-            slot("type", C2),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G474) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G475) },
-        ],
-        gates: G476,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C372),
-            slot("a", C373),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C378),
-            optional("memory", C375),
-            slot("type", C2),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) }],
-        gates: G476,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C372),
+            slot("load", C377),
             slot("b", C296),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
             slot("shape", C379),
-            optional("memory", C375),
-            slot("type", C2),
+            optional("memory", C380),
+            slot("type", C114),
         ],
         ignored: &[],
         head: 2,
@@ -17928,8 +18061,12 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) }],
-        gates: G476,
+        rules: &[
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
+        ],
+        gates: G490,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17938,14 +18075,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C372),
-            slot("a", C373),
+            slot("load", C377),
+            slot("a", C378),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C374),
-            optional("memory", C375),
-            slot("type", C226),
+            slot("shape", C379),
+            optional("memory", C380),
+            slot("type", C115),
         ],
         ignored: &[],
         head: 2,
@@ -17955,11 +18092,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
         ],
-        gates: G477,
+        gates: G491,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17968,13 +18105,207 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C372),
+            slot("load", C377),
             slot("b", C296),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C374),
-            optional("memory", C375),
+            slot("shape", C379),
+            optional("memory", C380),
+            slot("type", C115),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
+        ],
+        gates: G491,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C377),
+            slot("a", C378),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C218),
+            slot("shape", C381),
+            optional("memory", C380),
+            slot("type", C120),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G492) }],
+        gates: G491,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C377),
+            slot("b", C296),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C218),
+            slot("shape", C381),
+            optional("memory", C380),
+            slot("type", C120),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G492) }],
+        gates: G491,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C377),
+            slot("a", C378),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C218),
+            slot("shape", C382),
+            optional("memory", C380),
+            slot("type", C2),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G492) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G493) },
+        ],
+        gates: G494,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C377),
+            slot("b", C296),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C218),
+            slot("shape", C382),
+            optional("memory", C380),
+            slot("type", C2),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G492) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G493) },
+        ],
+        gates: G494,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C377),
+            slot("a", C378),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C218),
+            slot("shape", C383),
+            optional("memory", C380),
+            slot("type", C2),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) }],
+        gates: G494,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C377),
+            slot("b", C296),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C218),
+            slot("shape", C384),
+            optional("memory", C380),
+            slot("type", C2),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) }],
+        gates: G494,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C377),
+            slot("a", C378),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C218),
+            slot("shape", C379),
+            optional("memory", C380),
             slot("type", C226),
         ],
         ignored: &[],
@@ -17985,11 +18316,41 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
         ],
-        gates: G477,
+        gates: G495,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C377),
+            slot("b", C296),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C218),
+            slot("shape", C379),
+            optional("memory", C380),
+            slot("type", C226),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
+        ],
+        gates: G495,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17998,13 +18359,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C372),
-            slot("a", C373),
+            slot("load", C377),
+            slot("a", C378),
             slot("sync", C44),
             slot("aligned", C51),
             slot("row", C221),
-            slot("shape", C380),
-            optional("memory", C375),
+            slot("shape", C385),
+            optional("memory", C380),
             slot("type", C228),
         ],
         ignored: &[],
@@ -18014,8 +18375,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G478) }],
-        gates: G479,
+        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G496) }],
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18024,13 +18385,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C372),
+            slot("load", C377),
             slot("b", C296),
             slot("sync", C44),
             slot("aligned", C51),
             slot("col", C222),
-            slot("shape", C380),
-            optional("memory", C375),
+            slot("shape", C385),
+            optional("memory", C380),
             slot("type", C228),
         ],
         ignored: &[],
@@ -18040,8 +18401,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G478) }],
-        gates: G479,
+        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G496) }],
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18050,13 +18411,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C372),
-            slot("a", C373),
+            slot("load", C377),
+            slot("a", C378),
             slot("sync", C44),
             slot("aligned", C51),
             slot("row", C221),
-            slot("shape", C381),
-            optional("memory", C375),
+            slot("shape", C386),
+            optional("memory", C380),
             slot("type", C230),
         ],
         ignored: &[],
@@ -18066,8 +18427,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G480) }],
-        gates: G481,
+        rules: &[Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G498) }],
+        gates: G499,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18076,13 +18437,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C372),
+            slot("load", C377),
             slot("b", C296),
             slot("sync", C44),
             slot("aligned", C51),
             slot("col", C222),
-            slot("shape", C381),
-            optional("memory", C375),
+            slot("shape", C386),
+            optional("memory", C380),
             slot("type", C230),
         ],
         ignored: &[],
@@ -18092,8 +18453,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G480) }],
-        gates: G481,
+        rules: &[Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G498) }],
+        gates: G499,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18102,13 +18463,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C372),
-            slot("c", C382),
+            slot("load", C377),
+            slot("c", C387),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C383),
-            optional("memory", C375),
+            slot("shape", C388),
+            optional("memory", C380),
             slot("type", C219),
         ],
         ignored: &[],
@@ -18119,14 +18480,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G474) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G478) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G480) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G492) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G498) },
         ],
-        gates: G472,
+        gates: G490,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18135,13 +18496,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C372),
-            slot("c", C382),
+            slot("load", C377),
+            slot("c", C387),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C383),
-            optional("memory", C375),
+            slot("shape", C388),
+            optional("memory", C380),
             slot("type", C13),
         ],
         ignored: &[],
@@ -18152,14 +18513,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G474) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G478) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G480) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G492) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G498) },
         ],
-        gates: G477,
+        gates: G495,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18168,13 +18529,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C372),
-            slot("c", C382),
+            slot("load", C377),
+            slot("c", C387),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C384),
-            optional("memory", C375),
+            slot("shape", C389),
+            optional("memory", C380),
             slot("type", C2),
         ],
         ignored: &[],
@@ -18185,13 +18546,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G474) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G475) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G492) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G493) },
         ],
-        gates: G476,
+        gates: G494,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18200,13 +18561,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C385),
-            slot("d", C386),
+            slot("store", C390),
+            slot("d", C391),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C383),
-            optional("memory", C375),
+            slot("shape", C388),
+            optional("memory", C380),
             slot("type", C219),
         ],
         ignored: &[],
@@ -18217,14 +18578,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G474) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G478) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G480) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G492) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G498) },
         ],
-        gates: G472,
+        gates: G490,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -18233,13 +18594,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C385),
-            slot("d", C386),
+            slot("store", C390),
+            slot("d", C391),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C383),
-            optional("memory", C375),
+            slot("shape", C388),
+            optional("memory", C380),
             slot("type", C13),
         ],
         ignored: &[],
@@ -18250,14 +18611,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G474) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G478) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G480) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G492) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G498) },
         ],
-        gates: G477,
+        gates: G495,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -18266,13 +18627,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C385),
-            slot("d", C386),
+            slot("store", C390),
+            slot("d", C391),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C384),
-            optional("memory", C375),
+            slot("shape", C389),
+            optional("memory", C380),
             slot("type", C2),
         ],
         ignored: &[],
@@ -18283,13 +18644,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G474) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G475) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G492) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G493) },
         ],
-        gates: G476,
+        gates: G494,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -18303,7 +18664,7 @@ pub static FORMS: &[Form] = &[
             slot("aligned", C51),
             slot("alayout", C218),
             slot("blayout", C218),
-            slot("shape", C374),
+            slot("shape", C379),
             slot("dtype", C219),
             slot("ctype", C219),
         ],
@@ -18316,11 +18677,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(1)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
         ],
-        gates: G472,
+        gates: G490,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -18334,7 +18695,7 @@ pub static FORMS: &[Form] = &[
             slot("aligned", C51),
             slot("alayout", C218),
             slot("blayout", C218),
-            slot("shape", C374),
+            slot("shape", C379),
             slot("dtype", C1),
             slot("atype", C115),
             slot("btype", C115),
@@ -18349,11 +18710,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
         ],
-        gates: G473,
+        gates: G491,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -18367,7 +18728,7 @@ pub static FORMS: &[Form] = &[
             slot("aligned", C51),
             slot("alayout", C218),
             slot("blayout", C218),
-            slot("shape", C376),
+            slot("shape", C381),
             slot("dtype", C1),
             slot("atype", C120),
             slot("btype", C120),
@@ -18381,8 +18742,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G474) }],
-        gates: G473,
+        rules: &[Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G492) }],
+        gates: G491,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -18396,7 +18757,7 @@ pub static FORMS: &[Form] = &[
             slot("aligned", C51),
             slot("alayout", C218),
             slot("blayout", C218),
-            slot("shape", C384),
+            slot("shape", C389),
             optional("rnd", C7),
             slot("dtype", C2),
             slot("atype", C2),
@@ -18412,13 +18773,13 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G474) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G475) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G492) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G493) },
         ],
-        gates: G476,
+        gates: G494,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -18432,10 +18793,10 @@ pub static FORMS: &[Form] = &[
             slot("aligned", C51),
             slot("alayout", C218),
             slot("blayout", C218),
-            slot("shape", C374),
+            slot("shape", C379),
             slot("dtype", C13),
-            slot("atype", C387),
-            slot("btype", C387),
+            slot("atype", C392),
+            slot("btype", C392),
             slot("ctype", C13),
             optional("satfinite", C118),
         ],
@@ -18448,11 +18809,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
         ],
-        gates: G477,
+        gates: G495,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -18466,10 +18827,10 @@ pub static FORMS: &[Form] = &[
             slot("aligned", C51),
             slot("alayout", C218),
             slot("blayout", C218),
-            slot("shape", C374),
+            slot("shape", C379),
             slot("dtype", C13),
-            slot("atype", C388),
-            slot("btype", C388),
+            slot("atype", C393),
+            slot("btype", C393),
             slot("ctype", C13),
             optional("satfinite", C118),
         ],
@@ -18482,11 +18843,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G469) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
         ],
-        gates: G477,
+        gates: G495,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -18500,10 +18861,10 @@ pub static FORMS: &[Form] = &[
             slot("aligned", C51),
             slot("row", C221),
             slot("col", C222),
-            slot("shape", C380),
+            slot("shape", C385),
             slot("dtype", C13),
-            slot("atype", C389),
-            slot("btype", C389),
+            slot("atype", C394),
+            slot("btype", C394),
             slot("ctype", C13),
             optional("satfinite", C118),
         ],
@@ -18515,8 +18876,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G478) }],
-        gates: G479,
+        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G496) }],
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -18530,10 +18891,10 @@ pub static FORMS: &[Form] = &[
             slot("aligned", C51),
             slot("row", C221),
             slot("col", C222),
-            slot("shape", C380),
+            slot("shape", C385),
             slot("dtype", C13),
-            slot("atype", C390),
-            slot("btype", C390),
+            slot("atype", C395),
+            slot("btype", C395),
             slot("ctype", C13),
             optional("satfinite", C118),
         ],
@@ -18545,8 +18906,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G478) }],
-        gates: G479,
+        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G496) }],
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -18562,7 +18923,7 @@ pub static FORMS: &[Form] = &[
             slot("aligned", C51),
             slot("row", C221),
             slot("col", C222),
-            slot("shape", C381),
+            slot("shape", C386),
             slot("dtype", C13),
             slot("atype", C230),
             slot("btype", C230),
@@ -18577,10 +18938,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G482) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G480) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G500) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G498) },
         ],
-        gates: G481,
+        gates: G499,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },

@@ -116,6 +116,8 @@ pub enum Mod {
     Arrive,
     /// `.arrive_drop`
     ArriveDrop,
+    /// `.ashift`
+    Ashift,
     /// `.async`
     Async,
     /// `.async::generic`
@@ -178,6 +180,38 @@ pub enum Mod {
     CollectorALastuse,
     /// `.collector::a::use`
     CollectorAUse,
+    /// `.collector::b0::discard`
+    CollectorB0Discard,
+    /// `.collector::b0::fill`
+    CollectorB0Fill,
+    /// `.collector::b0::lastuse`
+    CollectorB0Lastuse,
+    /// `.collector::b0::use`
+    CollectorB0Use,
+    /// `.collector::b1::discard`
+    CollectorB1Discard,
+    /// `.collector::b1::fill`
+    CollectorB1Fill,
+    /// `.collector::b1::lastuse`
+    CollectorB1Lastuse,
+    /// `.collector::b1::use`
+    CollectorB1Use,
+    /// `.collector::b2::discard`
+    CollectorB2Discard,
+    /// `.collector::b2::fill`
+    CollectorB2Fill,
+    /// `.collector::b2::lastuse`
+    CollectorB2Lastuse,
+    /// `.collector::b2::use`
+    CollectorB2Use,
+    /// `.collector::b3::discard`
+    CollectorB3Discard,
+    /// `.collector::b3::fill`
+    CollectorB3Fill,
+    /// `.collector::b3::lastuse`
+    CollectorB3Lastuse,
+    /// `.collector::b3::use`
+    CollectorB3Use,
     /// `.commit`
     Commit,
     /// `.commit_group`
@@ -930,6 +964,8 @@ pub enum Mod {
     Width,
     /// `.wrap`
     Wrap,
+    /// `.ws`
+    Ws,
     /// `.wt`
     Wt,
     /// `.x1`
@@ -1015,6 +1051,7 @@ impl Mod {
         Mod::ArraySize,
         Mod::Arrive,
         Mod::ArriveDrop,
+        Mod::Ashift,
         Mod::Async,
         Mod::AsyncGeneric,
         Mod::B,
@@ -1046,6 +1083,22 @@ impl Mod {
         Mod::CollectorAFill,
         Mod::CollectorALastuse,
         Mod::CollectorAUse,
+        Mod::CollectorB0Discard,
+        Mod::CollectorB0Fill,
+        Mod::CollectorB0Lastuse,
+        Mod::CollectorB0Use,
+        Mod::CollectorB1Discard,
+        Mod::CollectorB1Fill,
+        Mod::CollectorB1Lastuse,
+        Mod::CollectorB1Use,
+        Mod::CollectorB2Discard,
+        Mod::CollectorB2Fill,
+        Mod::CollectorB2Lastuse,
+        Mod::CollectorB2Use,
+        Mod::CollectorB3Discard,
+        Mod::CollectorB3Fill,
+        Mod::CollectorB3Lastuse,
+        Mod::CollectorB3Use,
         Mod::Commit,
         Mod::CommitGroup,
         Mod::CompleteTx,
@@ -1422,6 +1475,7 @@ impl Mod {
         Mod::Wide,
         Mod::Width,
         Mod::Wrap,
+        Mod::Ws,
         Mod::Wt,
         Mod::X1,
         Mod::X128,
@@ -1493,6 +1547,7 @@ impl Mod {
         "array_size",
         "arrive",
         "arrive_drop",
+        "ashift",
         "async",
         "async::generic",
         "b",
@@ -1524,6 +1579,22 @@ impl Mod {
         "collector::a::fill",
         "collector::a::lastuse",
         "collector::a::use",
+        "collector::b0::discard",
+        "collector::b0::fill",
+        "collector::b0::lastuse",
+        "collector::b0::use",
+        "collector::b1::discard",
+        "collector::b1::fill",
+        "collector::b1::lastuse",
+        "collector::b1::use",
+        "collector::b2::discard",
+        "collector::b2::fill",
+        "collector::b2::lastuse",
+        "collector::b2::use",
+        "collector::b3::discard",
+        "collector::b3::fill",
+        "collector::b3::lastuse",
+        "collector::b3::use",
         "commit",
         "commit_group",
         "complete_tx",
@@ -1900,6 +1971,7 @@ impl Mod {
         "wide",
         "width",
         "wrap",
+        "ws",
         "wt",
         "x1",
         "x128",

@@ -1,7 +1,7 @@
-//! Matrices in shared memory that `wgmma` reads: where each 16 bytes of them stand.
+//! Matrices in shared memory that `wgmma` and `tcgen05` read: where each 16 bytes of them stand.
 //!
-//! PTX ISA, "Shared Memory Matrix Layout", "Matrix Descriptor Format". The strides' meaning under each swizzle mode is that of CUTLASS
-//! (`make_gmma_desc`), where the manual has figures.
+//! PTX ISA, "Shared Memory Matrix Layout", "Matrix Descriptor Format", "Shared Memory Descriptor" (9.7.16.4.1). The strides' meaning under
+//! each swizzle mode is that of CUTLASS (`make_gmma_desc`, `make_umma_desc`), where the manual has figures.
 
 /// A matrix descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub struct Descriptor {
     base_offset: u64,
     /// Units of 16 bytes in a row of the pattern: 1 (no swizzle), 2, 4 or 8.
     width: u64,
+    /// Units that the swizzle moves together: 1, or 2 in 128 bytes.
+    atom: u64,
 }
 
 impl Descriptor {
@@ -26,7 +28,26 @@ impl Descriptor {
             stride: field(32),
             base_offset: bits >> 49 & 7,
             width: [1, 8, 4, 2][(bits >> 62) as usize],
+            atom: 1,
         }
+    }
+
+    /// What the 64 bits mean to `tcgen05`; `None` for swizzle modes that there are not. *Not here*: the leading dimension as an address.
+    pub fn of_tensor_core(bits: u64) -> Option<Descriptor> {
+        let (width, atom) = match bits >> 61 {
+            0 => (1, 1),
+            1 => (8, 2),
+            2 => (8, 1),
+            4 => (4, 1),
+            6 => (2, 1),
+            _ => return None,
+        };
+        Some(Descriptor { width, atom, ..Descriptor::new(bits) })
+    }
+
+    /// Swizzled by 32 bytes, which only matrices across k are.
+    pub fn has_wide_atoms(self) -> bool {
+        self.atom > 1
     }
 
     /// The address of unit `unit` along k of a line: a row of A or a column of B. Lines come in groups of 8.
@@ -43,20 +64,21 @@ impl Descriptor {
     }
 
     /// The same of a transposed matrix: unit `unit` along a column of A or a row of B, which is number `k`. What is
-    /// along k comes in groups of 8.
+    /// along k comes in groups of 8, of 4 where atoms are wide.
     pub fn across_k(self, unit: usize, k: usize) -> u64 {
-        let (unit, k) = (unit as u64, k as u64);
+        let (unit, k, group) = (unit as u64, k as u64, 8 / self.atom);
         let (unit, row) = self.split(unit);
         // Without a swizzle the offsets change places.
         let (along, across) =
             if self.width == 1 { (self.leading, self.stride) } else { (self.stride, self.leading) };
-        self.address(k % 8 * self.width + unit, k / 8 * along + row * across)
+        self.address(k % group * self.width + unit, k / group * along + row * across)
     }
 
     /// The swizzle exchanges units by the bits of the address above its 128 bytes.
     fn address(self, units: u64, bytes: u64) -> u64 {
         let address = self.start + units * 16 + bytes;
         let row = (address >> 7).wrapping_sub(self.base_offset);
-        address ^ (row & (self.width - 1)) << 4
+        let exchanged = (row & (self.width / self.atom - 1)) * self.atom;
+        address ^ exchanged << 4
     }
 }

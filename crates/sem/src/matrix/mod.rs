@@ -25,6 +25,7 @@ use crate::round::{Mode, Value, pack, unpack};
 pub use descriptor::Descriptor;
 pub use scale::BlockScale;
 pub use sparse::Sparsity;
+pub(crate) use sparse::{chosen, chunk_columns};
 
 /// The types and modifiers of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -25,11 +25,7 @@ impl Sparsity {
 
     /// Columns of a chunk.
     fn chunk(self) -> usize {
-        match self.bits {
-            4 => 8,
-            32 => 2,
-            _ => 4,
-        }
+        chunk_columns(self.bits)
     }
 
     /// The lane whose metadata describes a chunk of a row, and the first of its four bits.
@@ -52,14 +48,27 @@ impl Sparsity {
     /// index counts by itself; of `.tf32` bit 1 chooses.
     pub fn column(self, metadata: &[u64], selector: usize, row: usize, index: usize) -> usize {
         let stored = self.chunk() / 2;
-        let (chunk, within) = (index / stored, index % stored);
+        let chunk = index / stored;
         let (lane, shift) = self.metadata(selector, row, chunk);
-        let indices = (metadata[lane] >> shift) as usize & 0xf;
-        let offset = match self.bits {
-            32 => indices >> 1 & 1,
-            4 => (indices >> (within / 2 * 2) & 3) * 2 + within % 2,
-            _ => indices >> (within * 2) & 3,
-        };
-        chunk * self.chunk() + offset
+        chunk * self.chunk() + chosen(self.bits, metadata[lane] >> shift, index % stored)
+    }
+}
+
+/// Columns of a chunk of elements of so many bits.
+pub(crate) fn chunk_columns(bits: u32) -> usize {
+    match bits {
+        4 => 8,
+        32 => 2,
+        _ => 4,
+    }
+}
+
+/// The column within its chunk where the stored element of this number stands, by the four bits of metadata.
+pub(crate) fn chosen(bits: u32, metadata: u64, within: usize) -> usize {
+    let indices = metadata as usize & 0xf;
+    match bits {
+        32 => indices >> 1 & 1,
+        4 => (indices >> (within / 2 * 2) & 3) * 2 + within % 2,
+        _ => indices >> (within * 2) & 3,
     }
 }

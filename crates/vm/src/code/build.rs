@@ -9,8 +9,8 @@ use super::{
     Access, Address, Argument, Atomic, AtomicWide, Barrier, Base, Block, BulkMask, Call, Callee, Code,
     CopyAsync, CopyBulk, CopyTensor, Extent, Function, Guard, Kind, Linear, Load, MAX_SOURCES, MatrixOp,
     MatrixOperands, Mbarrier, Meeting, Multicast, Op, Pure, Reduction, Returned, ShufflePattern, Signature,
-    Signatures, Special, Start, Store, StoreAsync, TensorMapReplace, Terminator, Texel, TexelWork, TryCancel,
-    WarpOp, array_bytes,
+    Signatures, Special, Start, Store, StoreAsync, TensorMapReplace, TensorMemory, Terminator, Texel,
+    TexelWork, TryCancel, WarpOp, array_bytes,
 };
 use crate::kernel::Kernel;
 use crate::loaded::Image;
@@ -457,6 +457,10 @@ impl<'a> Builder<'a> {
                 mbarrier: op.mbarrier.as_ref().map(|a| self.address(a)),
                 blocks: op.blocks.map(|slot| self.slot(slot)),
             })),
+            ir::OpKind::TensorMemory(op) => match self.tensor_memory(op) {
+                Some(op) => Kind::TensorMemory(op),
+                None => Kind::Unsupported { opcode: op.form.opcode },
+            },
             ir::OpKind::TensorMapReplace { address, picks, ordinal, value } => {
                 Kind::TensorMapReplace(Box::new(TensorMapReplace {
                     address: self.address(address),
@@ -482,12 +486,13 @@ impl<'a> Builder<'a> {
                     mbarrier: self.address(mbarrier),
                 }))
             }
-            ir::OpKind::Mbarrier { op, address, dst, value, semantics: _ } => {
+            ir::OpKind::Mbarrier { op, address, dst, value, blocks, semantics: _ } => {
                 Kind::Mbarrier(Box::new(Mbarrier {
                     op: *op,
                     address: address.as_ref().map(|a| self.address(a)),
                     dst: self.maybe(*dst),
                     value: self.maybe(*value),
+                    blocks: self.maybe(*blocks),
                 }))
             }
             ir::OpKind::Warp { op, members } => {
@@ -525,6 +530,13 @@ impl<'a> Builder<'a> {
         }))
     }
 
+    fn tensor_memory(&self, op: &ir::TensorMemoryOp) -> Option<Box<TensorMemory>> {
+        let address = op.address.as_ref().map(|a| self.address(a));
+        let helpers = lanes::MatrixHelpers::of(self.context.path);
+        TensorMemory::new(op, address, helpers, |slot| self.slot(slot), |slot| self.literal(slot))
+            .map(Box::new)
+    }
+
     fn warp(&self, op: &ir::WarpOp) -> WarpOp {
         match op {
             ir::WarpOp::Shuffle { mode, dst, pred, a, b, c } => WarpOp::Shuffle {
@@ -557,6 +569,10 @@ impl<'a> Builder<'a> {
                 WarpOp::Elect { dst: self.maybe(*dst), pred: self.maybe(*pred) }
             }
             ir::WarpOp::Sync => WarpOp::Sync,
+            ir::WarpOp::TensorMemory(op) => match self.tensor_memory(op) {
+                Some(op) => WarpOp::TensorMemory(op),
+                None => WarpOp::Unsupported { opcode: op.form.opcode },
+            },
             ir::WarpOp::Matrix(op) => {
                 let operands = MatrixOperands {
                     dst: op.dst.iter().map(|&d| self.maybe(d)).collect(),

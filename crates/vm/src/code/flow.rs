@@ -2,7 +2,10 @@
 
 use smallvec::SmallVec;
 
-use super::{Address, Base, BulkMask, Fragment, Kind, MatrixOp, MatrixSource, Op, Pure, Store, WarpOp};
+use super::{
+    Address, Base, BulkMask, Fragment, Kind, MatrixOp, MatrixSource, Op, Pure, Store, TensorFactor,
+    TensorMemory, WarpOp,
+};
 use crate::observer::OperationKind;
 use crate::registers::SlotRef;
 
@@ -97,6 +100,7 @@ pub(crate) fn flows(op: &Op) -> SmallVec<[Flow<'_>; 2]> {
             decides.extend(copy.blocks);
             add(OperationKind::CopyMemory, &[], &[], decides, None);
         }
+        Kind::TensorMemory(op) => tensor_memory(op, &mut add),
         Kind::TensorMapReplace(replace) => {
             let mut decides = base(&replace.address);
             decides.push(replace.value);
@@ -114,7 +118,7 @@ pub(crate) fn flows(op: &Op) -> SmallVec<[Flow<'_>; 2]> {
         Kind::TryCancel(request) => add(Defined, &[], &[], base(&request.dst), None),
         Kind::Mbarrier(mbarrier) => {
             let mut decides = mbarrier.address.as_ref().map_or(none(), base);
-            decides.extend(mbarrier.value);
+            decides.extend(mbarrier.value.into_iter().chain(mbarrier.blocks));
             add(Defined, &[], &[mbarrier.dst], decides, None);
         }
         Kind::Texel(texel) => {
@@ -137,6 +141,7 @@ pub(crate) fn flows(op: &Op) -> SmallVec<[Flow<'_>; 2]> {
                 }
                 WarpOp::Match { dst, pred, a, .. } => add(Collective, &[*a], &[*dst, *pred], members(), None),
                 WarpOp::Elect { dst, pred } => add(Defined, &[], &[*dst, *pred], members(), None),
+                WarpOp::TensorMemory(op) => tensor_memory(op, &mut add),
                 WarpOp::Sync | WarpOp::Unsupported { .. } => {}
                 WarpOp::Matrix(matrix) => {
                     self::matrix(matrix, &mut add);
@@ -167,6 +172,41 @@ fn store<'c>(
     add: &mut impl FnMut(OperationKind, &[SlotRef], &[Option<SlotRef>], Slots, Option<&'c Pure>),
 ) {
     add(OperationKind::Store { bytes: store.bytes }, &store.src, &[], base(&store.address), None);
+}
+
+/// What is in tensor memory counts as defined.
+fn tensor_memory<'c>(
+    op: &TensorMemory,
+    add: &mut impl FnMut(OperationKind, &[SlotRef], &[Option<SlotRef>], Slots, Option<&'c Pure>),
+) {
+    let slots = |slots: &[SlotRef]| slots.iter().copied().collect::<Slots>();
+    let kind = OperationKind::Defined;
+    match op {
+        TensorMemory::Allocate { address, columns, done } => {
+            let mut decides = base(address);
+            decides.push(*columns);
+            add(kind, &[], &[Some(*done)], decides, None);
+        }
+        TensorMemory::Release { at, columns } => add(kind, &[], &[], slots(&[*at, *columns]), None),
+        TensorMemory::Relinquish => {}
+        TensorMemory::Load { at, registers, .. } => add(kind, &[], registers, slots(&[*at]), None),
+        TensorMemory::Store { at, registers, .. } => {
+            let mut decides = slots(registers);
+            decides.push(*at);
+            add(kind, &[], &[], decides, None);
+        }
+        TensorMemory::Multiply(multiply) => {
+            let a = match multiply.a {
+                TensorFactor::Shared(slot) | TensorFactor::Tensor(slot) => slot,
+            };
+            let mut decides = slots(&[multiply.d, a, multiply.b, multiply.instruction, multiply.accumulate]);
+            decides.extend(multiply.metadata.into_iter().chain(multiply.scales.into_iter().flatten()));
+            decides.extend(multiply.disabled.iter().copied().chain(multiply.zero_mask));
+            add(kind, &[], &[], decides, None);
+        }
+        TensorMemory::Copy { at, descriptor, .. } => add(kind, &[], &[], slots(&[*at, *descriptor]), None),
+        TensorMemory::Shift { at, .. } => add(kind, &[], &[], slots(&[*at]), None),
+    }
 }
 
 fn matrix<'c>(

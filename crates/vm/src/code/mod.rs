@@ -13,6 +13,7 @@ mod matrix;
 mod shuffle;
 mod signature;
 mod special;
+mod tensor_memory;
 
 use diag::Span;
 use ir::{
@@ -39,6 +40,7 @@ pub(crate) use matrix::{
 pub(crate) use shuffle::{ShufflePattern, shuffle_source};
 pub(crate) use signature::{Signature, Signatures};
 pub(crate) use special::Special;
+pub(crate) use tensor_memory::{TensorFactor, TensorMemory, TensorMultiply};
 
 /// `@p` / `@!p`
 #[derive(Clone, Copy)]
@@ -139,6 +141,7 @@ pub(crate) enum WarpOp {
     },
     Sync,
     Matrix(MatrixOp),
+    TensorMemory(Box<TensorMemory>),
     Unsupported {
         opcode: Opcode,
     },
@@ -221,6 +224,8 @@ pub(crate) struct Mbarrier {
     pub address: Option<Address>,
     pub dst: Option<SlotRef>,
     pub value: Option<SlotRef>,
+    /// The blocks whose objects are meant, by rank.
+    pub blocks: Option<SlotRef>,
 }
 
 pub(crate) struct Load {
@@ -391,6 +396,7 @@ pub(crate) enum Kind {
     CopyGroup(CopyGroup),
     CopyBulk(Box<CopyBulk>),
     CopyTensor(Box<CopyTensor>),
+    TensorMemory(Box<TensorMemory>),
     TensorMapReplace(Box<TensorMapReplace>),
     TensorMapCopy(Box<[Address; 2]>),
     TryCancel(Box<TryCancel>),

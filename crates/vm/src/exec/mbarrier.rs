@@ -8,6 +8,7 @@ use isa::Space;
 use smallvec::SmallVec;
 
 use super::access::{Request, Resolved};
+use super::copy::ranks;
 use super::transfer::address_of;
 use super::{Active, Chunk, Step};
 use crate::code::Mbarrier;
@@ -131,8 +132,11 @@ impl Chunk<'_> {
         let mut in_vain = Mask::EMPTY;
         for lane in active.mask {
             let value = op.value.map_or(1, |slot| self.registers.get(active.window, slot, lane));
-            results[lane] =
-                self.apply_mbarrier(op.op, value, address.space, all[lane], lane, shared, span)?;
+            let blocks = op.blocks.map(|slot| self.registers.get(active.window, slot, lane));
+            for rank in ranks(blocks) {
+                let at = self.in_block(all[lane], address.space, rank);
+                results[lane] = self.apply_mbarrier(op.op, value, address.space, at, lane, shared, span)?;
+            }
             if test && results[lane] == 0 {
                 in_vain.insert(lane);
             }
@@ -221,7 +225,7 @@ impl Chunk<'_> {
     }
 
     /// Notes that these lanes have tried in vain. Have all threads of the block, for long?
-    fn waits_for_long(&self, shared: &mut Shared, lanes: Mask) -> bool {
+    pub(super) fn waits_for_long(&self, shared: &mut Shared, lanes: Mask) -> bool {
         let warps = shared.alive.len();
         let blocked: Vec<u32> = (0..warps).map(|warp| shared.at_barriers(warp)).collect();
         let Shared { waiting, alive, .. } = shared;

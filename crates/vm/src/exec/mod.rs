@@ -546,6 +546,9 @@ impl<'l> Chunk<'l> {
             Kind::CopyAsync(copy) => return self.copy_async(copy, active, shared, op.span),
             Kind::CopyBulk(copy) => return self.copy_bulk(copy, active, shared, op.span),
             Kind::CopyTensor(copy) => return self.copy_tensor(copy, active, shared, op.span),
+            Kind::TensorMemory(op_of_thread) => {
+                return self.tensor_memory(op_of_thread, active, shared, op.span);
+            }
             Kind::TensorMapReplace(what) => {
                 return self.tensor_map_replace(what, active, shared, op.span);
             }

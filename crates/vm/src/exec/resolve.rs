@@ -116,7 +116,7 @@ impl Chunk<'_> {
         ranks(Some(mask)).into_iter().flatten().for_each(|rank| f(map_shared(at, rank, generic)));
     }
 
-    /// The same for a factor of `wgmma` in shared memory: 16 bytes after the other.
+    /// The same for a factor of `wgmma`, or what `tcgen05` reads, in shared memory: 16 bytes after the other.
     fn each_unit(
         &self,
         op: &Op,
@@ -125,9 +125,14 @@ impl Chunk<'_> {
         active: &Active,
         mut f: impl FnMut(usize, u64, u64),
     ) {
-        let (Kind::Warp { op: warp_op, .. }, Start::Descriptor(slot)) = (&op.kind, access.start) else {
-            return;
-        };
+        let Start::Descriptor(slot) = access.start else { return };
+        if let Kind::TensorMemory(op) = &op.kind {
+            for lane in mask {
+                let units = self.tensor_units(op, slot, active.window, lane);
+                units.into_iter().for_each(|address| f(lane, address, ROW_BYTES));
+            }
+        }
+        let Kind::Warp { op: warp_op, .. } = &op.kind else { return };
         let WarpOp::Matrix(MatrixOp::Multiply(multiply)) = &**warp_op else { return };
         for (warp, _) in mask.warps() {
             for factor in [&multiply.a, &multiply.b] {

@@ -35,6 +35,7 @@ impl Chunk<'_> {
             WarpOp::Elect { dst, pred } => self.elect(dst, pred, members, active),
             WarpOp::Sync => {}
             WarpOp::Matrix(ref matrix) => return self.matrix(matrix, active, shared, span),
+            WarpOp::TensorMemory(ref op) => return self.tensor_memory(op, active, shared, span),
             WarpOp::Unsupported { opcode } => return Err(self.unsupported(opcode, active, span)),
         }
         Ok(())

@@ -12,8 +12,8 @@ use super::mbarrier::Foreseen;
 use super::observe::Observer;
 use super::{Active, Chunk, Step};
 use crate::code::{
-    Address, Block, BulkMask, Flow, Kind, Multicast, Op, Returned, Start, Store, Terminator, WarpOp, flows,
-    shuffle_source,
+    Address, Block, BulkMask, Flow, Kind, Multicast, Op, Returned, Start, Store, TensorMemory, Terminator,
+    WarpOp, flows, shuffle_source,
 };
 use crate::cta::{CLUSTER_BARRIER, Shared};
 use crate::fault::FaultKind;
@@ -79,7 +79,11 @@ impl Watcher {
                 let kind = match &**op {
                     WarpOp::Sync => WarpKind::Sync,
                     WarpOp::Shuffle { .. } => WarpKind::Shuffle,
-                    WarpOp::Matrix(_) => WarpKind::Matrix,
+                    // The manual's example reads the address behind it without another barrier.
+                    WarpOp::TensorMemory(op) if matches!(**op, TensorMemory::Allocate { .. }) => {
+                        WarpKind::Sync
+                    }
+                    WarpOp::Matrix(_) | WarpOp::TensorMemory(_) => WarpKind::Matrix,
                     _ => WarpKind::Collective,
                 };
                 let source = |lane: usize| {
@@ -95,7 +99,8 @@ impl Watcher {
                 let value =
                     |lane| mbarrier.value.map_or(1, |slot| chunk.registers.get(active.window, slot, lane));
                 let what = (span, mbarrier.op, false);
-                self.tell_mbarrier(chunk, shared, what, (address, None), mask, active, value);
+                let object = (address, mbarrier.blocks.map(Multicast::Mask));
+                self.tell_mbarrier(chunk, shared, what, object, mask, active, value);
             }
             Kind::CopyBulk(copy) => {
                 let Some(address) = &copy.mbarrier else { return };

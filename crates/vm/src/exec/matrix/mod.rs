@@ -4,6 +4,8 @@ mod product;
 mod rows;
 mod shared;
 mod strided;
+mod tensor_memory;
+mod tensor_product;
 mod tiled;
 
 use diag::Span;

@@ -203,7 +203,7 @@ impl Chunk<'_> {
 }
 
 /// The values of all bytes that hold an element of a small format.
-fn small_floats(ty: Type) -> &'static [f32; 256] {
+pub(super) fn small_floats(ty: Type) -> &'static [f32; 256] {
     type Table = (Type, [f32; 256]);
     static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
         [Type::E4m3, Type::E5m2, Type::E2m3, Type::E3m2, Type::E2m1]

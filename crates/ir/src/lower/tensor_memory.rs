@@ -1,0 +1,96 @@
+//! Operations on tensor memory (`tcgen05`).
+
+use check::module::{AddressBase, Instruction, Operand};
+use isa::{Access, OperandKind, Type};
+use smallvec::SmallVec;
+
+use super::Lowering;
+use crate::function::Terminator;
+use crate::op::{MbarrierOp, OpKind, Slot, WarpOp, Width};
+use crate::semantics::{Order, Scope, Semantics};
+use crate::tensor_memory::{TensorMemoryKind, TensorMemoryOp};
+
+impl Lowering<'_> {
+    /// What a warp does: allocations, loads, stores.
+    pub(super) fn tensor_memory_warp(&mut self, i: &Instruction, kind: TensorMemoryKind) {
+        let guard = self.guard(i);
+        let mut op = self.tensor_memory(i, kind);
+        // Every lane of the warp that is alive takes part.
+        let members = Some(self.constant(Width::W32, u32::MAX.into()));
+        if kind != TensorMemoryKind::Allocate {
+            return self.warp_operation(guard, WarpOp::TensorMemory(Box::new(op)), members);
+        }
+        // It is tried again until there is room.
+        let done = self.temporary(Width::Pred);
+        op.dst.push(Some(done));
+        let next = self.enter_guarded(guard);
+        if guard.is_none() {
+            self.start_block();
+        }
+        self.block().may_spin = true;
+        self.push(None, OpKind::Warp { op: WarpOp::TensorMemory(Box::new(op)), members });
+        let again = self.current;
+        self.end_block(
+            Terminator::Branch { pred: done, negated: false, taken: next, otherwise: again },
+            next,
+        );
+    }
+
+    /// What a thread has done.
+    pub(super) fn tensor_memory_thread(&mut self, i: &Instruction, kind: TensorMemoryKind) {
+        let guard = self.guard(i);
+        let op = self.tensor_memory(i, kind);
+        self.push(guard, OpKind::TensorMemory(Box::new(op)));
+    }
+
+    fn tensor_memory(&mut self, i: &Instruction, kind: TensorMemoryKind) -> TensorMemoryOp {
+        let (mut dst, mut src, mut address) = (SmallVec::new(), SmallVec::new(), None);
+        for (spec, operand) in i.form.operands_with(&i.picks).zip(&i.operands) {
+            let parts = match operand {
+                Operand::Vector(parts) => &parts[..],
+                one => std::slice::from_ref(one),
+            };
+            let ty = spec.resolve(&i.picks).unwrap_or(Type::B32);
+            match (spec.kind, spec.access) {
+                (OperandKind::Address, _) if kind == TensorMemoryKind::Allocate => {
+                    address = Some(self.address(operand, i.picks.space()));
+                }
+                (OperandKind::Address, _) => src.push(self.tensor_address(operand)),
+                (_, Access::Write) => dst.extend(parts.iter().map(|part| self.part(part))),
+                _ => src.extend(parts.iter().map(|part| self.source(part, ty))),
+            }
+        }
+        TensorMemoryOp { kind, form: i.form, picks: i.picks, dst, src, address }
+    }
+
+    /// An address in tensor memory, as a number.
+    fn tensor_address(&mut self, operand: &Operand) -> Slot {
+        match operand {
+            Operand::Address(AddressBase::Reg(register), 0) => {
+                self.source(&Operand::Reg(*register), Type::B32)
+            }
+            Operand::Address(AddressBase::Reg(register), offset) => {
+                self.source(&Operand::RegPlus(*register, *offset), Type::B32)
+            }
+            Operand::Address(AddressBase::Absolute(at), offset) => {
+                self.constant(Width::W32, at.wrapping_add_signed(*offset) & u64::from(u32::MAX))
+            }
+            Operand::Address(AddressBase::Symbol(symbol), offset) => {
+                self.source(&Operand::Symbol(*symbol, *offset), Type::B32)
+            }
+            other => self.source(other, Type::B32),
+        }
+    }
+
+    /// `tcgen05.commit`: what it waits for is done, so that it is an arrival (9.7.16.11.1: `.release` at cluster scope).
+    pub(super) fn tensor_commit(&mut self, i: &Instruction) {
+        self.block().may_spin = true;
+        let guard = self.guard(i);
+        let Some(object) = i.operands.first() else { return };
+        let address = Some(self.address(object, i.picks.space()));
+        let blocks = self.named(i, "mask").map(|mask| self.source(mask, Type::U16));
+        let op = MbarrierOp::Arrive { drop: false, no_complete: false };
+        let semantics = Semantics::new(Order::Release, Scope::Cluster);
+        self.push(guard, OpKind::Mbarrier { op, address, dst: None, value: None, blocks, semantics });
+    }
+}

@@ -1,0 +1,119 @@
+//! Operations on tensor memory.
+
+use ir::{TensorMemoryKind, TensorMemoryOp};
+use isa::Picks;
+use lanes::MatrixHelpers;
+use sem::tensor_memory::{Copy, Fragment};
+use smallvec::SmallVec;
+
+use super::Address;
+use crate::registers::SlotRef;
+
+/// An operation on tensor memory: [`ir::TensorMemoryOp`]. `at` is an address there.
+pub(crate) enum TensorMemory {
+    Allocate { address: Address, columns: SlotRef, done: SlotRef },
+    Release { at: SlotRef, columns: SlotRef },
+    Relinquish,
+    Load { at: SlotRef, fragment: Fragment, registers: Vec<Option<SlotRef>> },
+    Store { at: SlotRef, fragment: Fragment, registers: Vec<SlotRef> },
+    Multiply(Box<TensorMultiply>),
+    Copy { at: SlotRef, descriptor: SlotRef, copy: Copy },
+    Shift { at: SlotRef, pair: bool },
+}
+
+/// `tcgen05.mma`
+pub(crate) struct TensorMultiply {
+    pub picks: Picks,
+    pub d: SlotRef,
+    pub a: TensorFactor,
+    pub b: SlotRef,
+    /// The instruction descriptor.
+    pub instruction: SlotRef,
+    /// Where the metadata of a sparse A are.
+    pub metadata: Option<SlotRef>,
+    /// Where the scales of A and B are.
+    pub scales: Option<[SlotRef; 2]>,
+    /// Words of lanes whose elements of D stay as they are.
+    pub disabled: SmallVec<[SlotRef; 8]>,
+    /// Whether D is added to.
+    pub accumulate: SlotRef,
+    /// D counts times 2 to minus this.
+    pub input_scale: Option<SlotRef>,
+    /// `.ws`: which columns of B are zero.
+    pub zero_mask: Option<SlotRef>,
+    pub helpers: &'static MatrixHelpers,
+}
+
+/// Where A is.
+pub(crate) enum TensorFactor {
+    /// In shared memory, behind a matrix descriptor.
+    Shared(SlotRef),
+    /// In tensor memory.
+    Tensor(SlotRef),
+}
+
+impl TensorMemory {
+    /// `None` for what no engine executes. `slot` finds slots, `literal` the values of those that hold literals.
+    pub fn new(
+        op: &TensorMemoryOp,
+        address: Option<Address>,
+        helpers: &'static MatrixHelpers,
+        slot: impl Fn(ir::Slot) -> SlotRef,
+        literal: impl Fn(ir::Slot) -> Option<u64>,
+    ) -> Option<TensorMemory> {
+        let first = |name: &str| op.operand(name).and_then(|slots| slots.first().copied());
+        let named = |name: &str| first(name).map(&slot);
+        let fragment = |registers: usize| {
+            let split = first("split").and_then(&literal).unwrap_or(0);
+            Fragment::of(&op.picks, registers, split)
+        };
+        Some(match op.kind {
+            TensorMemoryKind::Allocate => TensorMemory::Allocate {
+                address: address?,
+                columns: named("columns")?,
+                done: slot(*op.dst.first()?.as_ref()?),
+            },
+            TensorMemoryKind::Release => {
+                TensorMemory::Release { at: named("taddr")?, columns: named("columns")? }
+            }
+            TensorMemoryKind::Relinquish => TensorMemory::Relinquish,
+            TensorMemoryKind::Load => TensorMemory::Load {
+                at: named("taddr")?,
+                fragment: fragment(op.dst.len()),
+                registers: op.dst.iter().map(|dst| dst.map(&slot)).collect(),
+            },
+            TensorMemoryKind::Store => {
+                let registers: Vec<SlotRef> = op.operand("b")?.iter().map(|&b| slot(b)).collect();
+                TensorMemory::Store { at: named("taddr")?, fragment: fragment(registers.len()), registers }
+            }
+            TensorMemoryKind::Multiply => TensorMemory::Multiply(Box::new(TensorMultiply {
+                picks: op.picks,
+                d: named("d-tmem")?,
+                a: match named("a-desc") {
+                    Some(descriptor) => TensorFactor::Shared(descriptor),
+                    None => TensorFactor::Tensor(named("a")?),
+                },
+                b: named("b-desc")?,
+                instruction: named("idesc")?,
+                metadata: named("sparse-meta"),
+                scales: match (named("scale-a"), named("scale-b")) {
+                    (Some(a), Some(b)) => Some([a, b]),
+                    _ => None,
+                },
+                disabled: op.operand("lanes").unwrap_or_default().iter().map(|&lane| slot(lane)).collect(),
+                accumulate: named("enable-input-d")?,
+                input_scale: named("scale-input-d"),
+                zero_mask: named("zero-column-mask"),
+                helpers,
+            })),
+            TensorMemoryKind::Copy => TensorMemory::Copy {
+                at: named("taddr")?,
+                descriptor: named("desc")?,
+                copy: Copy::of(&op.picks),
+            },
+            TensorMemoryKind::Shift => {
+                TensorMemory::Shift { at: named("taddr")?, pair: op.picks.has(isa::Mod::CtaGroup2) }
+            }
+        })
+    }
+}

@@ -1,0 +1,408 @@
+//! `tcgen05.mma`: factors are gathered from shared and tensor memory, multiplied in [`lanes::MatrixHelpers`], and D is written.
+
+use isa::Type;
+use isa::matrix::Matrix;
+use sem::tensor_memory::{Cell, Factor, Multiplication, Part};
+
+use super::product::small_floats;
+use super::tensor_memory::Issue;
+use crate::code::{TensorFactor, TensorMultiply};
+use crate::exec::{Chunk, Step};
+use crate::memory::shared_base;
+use crate::registers::{SlotRef, Window};
+use crate::tensor_memory::TensorMemory;
+
+/// Lines of a matrix in shared memory: the places of all elements of a unit, for each of its addresses.
+struct Places {
+    addresses: Vec<u64>,
+    /// Lines, and elements of each.
+    lines: usize,
+    count: usize,
+    factor: Factor,
+}
+
+impl Places {
+    /// Where the elements of so many lines, `count` each, are behind a descriptor.
+    fn new(factor: Factor, descriptor: sem::matrix::Descriptor, lines: usize, count: usize) -> Places {
+        let in_unit = factor.in_unit();
+        let addresses = match factor.transposed {
+            true => (0..lines.div_ceil(in_unit))
+                .flat_map(|unit| (0..count).map(move |k| factor.place(descriptor, unit * in_unit, k).0))
+                .collect(),
+            false => (0..lines)
+                .flat_map(|line| {
+                    (0..count / in_unit).map(move |unit| factor.place(descriptor, line, unit * in_unit).0)
+                })
+                .collect(),
+        };
+        Places { addresses, lines, count, factor }
+    }
+
+    /// Calls `f` with line, k and bits of every element of the units at the addresses.
+    fn each(&self, units: &[u128], mut f: impl FnMut(usize, usize, u64)) {
+        let in_unit = self.factor.in_unit();
+        for (at, &unit) in units.iter().enumerate() {
+            for i in 0..in_unit {
+                let (line, k) = match self.factor.transposed {
+                    true => (at / self.count * in_unit + i, at % self.count),
+                    false => {
+                        let across = self.count / in_unit;
+                        (at / across, at % across * in_unit + i)
+                    }
+                };
+                if line < self.lines {
+                    f(line, k, self.factor.element(unit, i));
+                }
+            }
+        }
+    }
+}
+
+/// The value of an element; that of an integer too, which binary32 holds.
+fn value(ty: Type, bits: u64) -> f32 {
+    match ty {
+        Type::Bf16 => f32::from_bits((bits as u32) << 16),
+        Type::Tf32 => f32::from_bits(bits as u32 & !0x1fff),
+        Type::U8 => f32::from(bits as u8),
+        Type::S8 => f32::from(bits as u8 as i8),
+        // The tables know `.e2m1` in the middle of a byte.
+        Type::E2m1 => small_floats(ty)[usize::from((bits << 2) as u8)],
+        ty => small_floats(ty)[usize::from(bits as u8)],
+    }
+}
+
+/// A matrix on its way to binary32: halves are widened together.
+struct Elements {
+    ty: Type,
+    halves: Vec<u16>,
+    values: Vec<f32>,
+}
+
+impl Elements {
+    fn new(ty: Type, count: usize) -> Elements {
+        let halves = if ty == Type::F16 { vec![0; count] } else { Vec::new() };
+        Elements { ty, halves, values: vec![0.0; count] }
+    }
+
+    fn set(&mut self, place: usize, bits: u64) {
+        match self.ty {
+            Type::F16 => self.halves[place] = bits as u16,
+            ty => self.values[place] = value(ty, bits),
+        }
+    }
+
+    fn finish(mut self, op: &TensorMultiply) -> Vec<f32> {
+        if self.ty == Type::F16 {
+            // SAFETY: the path is one that the machine has; matrices have a multiple of 16 elements.
+            unsafe { (op.helpers.widen)(&self.halves, &mut self.values) }
+        }
+        self.values
+    }
+}
+
+/// The cells of a block where everything is that is not in shared memory.
+struct Cells {
+    d: Cell,
+    a: Option<Cell>,
+    metadata: Option<Cell>,
+    scales: Option<[Cell; 2]>,
+}
+
+impl Chunk<'_> {
+    pub(super) fn tensor_multiply(&self, op: &TensorMultiply, issue: &Issue) -> Step {
+        let number = |slot: SlotRef| self.registers.get(issue.window, slot, issue.lane);
+        let fault = |misuse| self.misuse(misuse, issue.span, issue.lane);
+        let m = Multiplication::of(&op.picks, number(op.instruction)).map_err(fault)?;
+        let cells = Cells {
+            d: Cell::at(number(op.d)),
+            a: match op.a {
+                TensorFactor::Tensor(slot) => Some(Cell::at(number(slot))),
+                TensorFactor::Shared(_) => None,
+            },
+            metadata: op.metadata.map(|slot| Cell::at(number(slot))),
+            scales: op.scales.map(|slots| slots.map(|slot| Cell::at(number(slot)))),
+        };
+        m.check(cells.d).map_err(fault)?;
+        let blocks = self.blocks_of(m.pair, issue)?;
+        // B: the blocks of a pair have half of the columns each.
+        let descriptor = m.b.descriptor(number(op.b)).map_err(fault)?;
+        let columns = m.n / blocks.len();
+        let places = Places::new(m.b, descriptor, columns, m.k);
+        let mut b = Elements::new(m.product.b, m.k * m.n);
+        for (block, (rank, _)) in blocks.iter().enumerate() {
+            let units = self.shared_units(&based(&places.addresses, *rank), issue)?;
+            places.each(&units, |line, k, bits| b.set(k * m.n + block * columns + line, bits));
+        }
+        let mut b = b.finish(op);
+        if let Some(mask) = op.zero_mask {
+            let zero = m.zero_columns(number(mask)).map_err(fault)?;
+            let masked = b.iter_mut().zip(zero.iter().cycle()).filter(|(_, zero)| **zero);
+            masked.for_each(|(element, _)| *element = 0.0);
+        }
+        let a_descriptor = match op.a {
+            TensorFactor::Shared(slot) => Some(m.a.descriptor(number(slot)).map_err(fault)?),
+            TensorFactor::Tensor(_) if m.a.transposed => {
+                return Err(fault(sem::tensor_memory::Misuse::Modifiers));
+            }
+            TensorFactor::Tensor(_) => None,
+        };
+        let disabled: Vec<u32> = op.disabled.iter().map(|&slot| number(slot) as u32).collect();
+        let accumulates = number(op.accumulate) != 0;
+        let input_scale = op.input_scale.map_or(0, number);
+        for (block, (rank, memory)) in blocks.iter().enumerate() {
+            let mut memory = memory.borrow_mut();
+            self.check_cells(&m, &cells, &memory, issue)?;
+            // A in shared memory: the block's rows.
+            let of_block = match a_descriptor {
+                None => None,
+                Some(descriptor) => {
+                    let places = Places::new(m.a, descriptor, m.rows, m.stored());
+                    let units = self.shared_units(&based(&places.addresses, *rank), issue)?;
+                    let mut a = Elements::new(m.product.a, m.rows * m.stored());
+                    places.each(&units, |line, k, bits| a.set(line * m.stored() + k, bits));
+                    Some(a.finish(op))
+                }
+            };
+            for part in m.parts() {
+                let mut a = match (&of_block, cells.a) {
+                    (None, Some(at)) => in_tensor_memory(op, &m, &part, at, &memory),
+                    (of_block, _) => of_block.clone().unwrap_or_default(),
+                };
+                if m.is_negated() {
+                    a.iter_mut().for_each(|x| *x = -*x);
+                }
+                let mut d = match accumulates {
+                    true => self.addend(op, &m, &part, cells.d, input_scale, &memory),
+                    false => vec![0.0; part.lanes.len() * part.columns.len()],
+                };
+                let b = columns_of(&b, &m, &part);
+                multiply(op, &m, &part, &cells, &memory, a, &b, &mut d);
+                for (row, &lane) in part.lanes.iter().enumerate() {
+                    let lane = lane + cells.d.lane;
+                    // A word has 32 lanes, and the second block its own four words.
+                    let word = disabled.get(block * 4 + lane / 32).copied().unwrap_or(0);
+                    if word >> (lane % 32) & 1 != 0 {
+                        continue;
+                    }
+                    let n = part.columns.len();
+                    let to = memory.row_mut(Cell { lane, ..cells.d });
+                    store(op, &m, &d[row * n..][..n], &mut to[..n]);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// All cells that an instruction is about must be there.
+    fn check_cells(&self, m: &Multiplication, cells: &Cells, memory: &TensorMemory, issue: &Issue) -> Step {
+        let check = || {
+            for part in m.parts() {
+                let lanes = part.lanes.last().map_or(0, |lane| lane + 1);
+                memory.check(cells.d, lanes, part.columns.len())?;
+                if let Some(a) = cells.a {
+                    memory.check(a, lanes, m.a.columns(m.stored()))?;
+                }
+                if let Some([a, b]) = cells.scales {
+                    memory.check(a, 32, Multiplication::scale_columns(m.rows))?;
+                    memory.check(b, part.lanes[0] + 32, Multiplication::scale_columns(part.columns.len()))?;
+                }
+            }
+            cells
+                .metadata
+                .map_or(Ok(()), |at| memory.check(at, sem::tensor_memory::LANES, m.metadata_columns()))
+        };
+        check().map_err(|misuse| self.misuse(misuse, issue.span, issue.lane))
+    }
+
+    /// What D is before, times a power of two; integers as their bits.
+    fn addend(
+        &self,
+        op: &TensorMultiply,
+        m: &Multiplication,
+        part: &Part,
+        at: Cell,
+        scale: u64,
+        memory: &TensorMemory,
+    ) -> Vec<f32> {
+        let n = part.columns.len();
+        let mut c = Elements::new(m.product.d, part.lanes.len() * n);
+        for (row, &lane) in part.lanes.iter().enumerate() {
+            let cells = memory.row(Cell { lane: at.lane + lane, ..at });
+            for (column, &cell) in cells[..n].iter().enumerate() {
+                match m.product.d {
+                    Type::F16 => c.set(row * n + column, u64::from(cell) & 0xffff),
+                    _ => c.values[row * n + column] = f32::from_bits(cell),
+                }
+            }
+        }
+        let mut c = c.finish(op);
+        if scale > 0 {
+            let factor = f32::from_bits((127 - scale as u32) << 23);
+            c.iter_mut().for_each(|c| *c *= factor);
+        }
+        c
+    }
+
+    /// The addresses in a block's shared memory of the factor behind the descriptor in a slot, and whether a pair of blocks has them.
+    pub(super) fn factor_addresses(
+        &self,
+        op: &TensorMultiply,
+        slot: SlotRef,
+        window: Window,
+        lane: usize,
+    ) -> (Vec<u64>, bool) {
+        let number = |slot| self.registers.get(window, slot, lane);
+        let Ok(m) = Multiplication::of(&op.picks, number(op.instruction)) else { return (Vec::new(), false) };
+        let blocks = if m.pair { 2 } else { 1 };
+        let mut all = Vec::new();
+        let mut add = |factor: Factor, slot, lines, count| {
+            if let Ok(descriptor) = factor.descriptor(number(slot)) {
+                all.extend(Places::new(factor, descriptor, lines, count).addresses);
+            }
+        };
+        if slot == op.b {
+            add(m.b, op.b, m.n / blocks, m.k);
+        }
+        match op.a {
+            TensorFactor::Shared(a) if a == slot && a != op.b => add(m.a, a, m.rows, m.stored()),
+            _ => {}
+        }
+        (all, m.pair)
+    }
+}
+
+/// Addresses in the shared memory of the block of a rank.
+fn based(addresses: &[u64], rank: u32) -> Vec<u64> {
+    addresses.iter().map(|inner| shared_base(rank) + inner).collect()
+}
+
+/// The rows of A in the lanes of a part of D.
+fn in_tensor_memory(
+    op: &TensorMultiply,
+    m: &Multiplication,
+    part: &Part,
+    at: Cell,
+    memory: &TensorMemory,
+) -> Vec<f32> {
+    let stored = m.stored();
+    let mut a = Elements::new(m.product.a, part.lanes.len() * stored);
+    for (row, &lane) in part.lanes.iter().enumerate() {
+        let cells = memory.row(Cell { lane: at.lane + m.lane_of_a(lane), ..at });
+        for k in 0..stored {
+            let (column, bit) = m.a.in_cell(k);
+            a.set(row * stored + k, m.a.from_cell(cells[column], bit));
+        }
+    }
+    a.finish(op)
+}
+
+/// The columns of B that a part of D has.
+fn columns_of<'b>(b: &'b [f32], m: &Multiplication, part: &Part) -> std::borrow::Cow<'b, [f32]> {
+    if part.columns.len() == m.n {
+        return b.into();
+    }
+    b.chunks_exact(m.n).flat_map(|row| &row[part.columns.clone()]).copied().collect()
+}
+
+/// Adds the products of a part to `d`, which integers are in as bits.
+#[expect(clippy::too_many_arguments, reason = "all matrices of a product")]
+fn multiply(
+    op: &TensorMultiply,
+    m: &Multiplication,
+    part: &Part,
+    cells: &Cells,
+    memory: &TensorMemory,
+    a: Vec<f32>,
+    b: &[f32],
+    d: &mut Vec<f32>,
+) {
+    let (rows, n, stored) = (part.lanes.len(), part.columns.len(), m.stored());
+    let row_of_b = |lane: usize, index: usize| match cells.metadata {
+        None => index as u16,
+        Some(at) => {
+            let (cell, bit) = m.metadata_cell(lane, index);
+            m.row_of_b(index, memory.row(at.plus(cell))[0] >> bit) as u16
+        }
+    };
+    let columns: Vec<u16> = match cells.metadata.is_some() || m.scale.is_some() {
+        true => part
+            .lanes
+            .iter()
+            .flat_map(|&lane| (0..stored).map(move |i| (lane, i)))
+            .map(|(l, i)| row_of_b(l, i))
+            .collect(),
+        false => Vec::new(),
+    };
+    if let (Some(scale), Some([of_a, of_b])) = (m.scale, cells.scales) {
+        let factor = |matrix, at: Cell, line, index| {
+            let cell = memory.row(at.plus(m.scale_cell(matrix, part, line)))[0];
+            scale.to_f64(m.scale_bits(matrix, cell, index))
+        };
+        let (a_part, b_part) = (stored / scale.count, m.k / scale.count);
+        let scaled = |(i, &x): (usize, &f32), line: usize, matrix, at, part: usize| {
+            f64::from(x) * factor(matrix, at, line, i / part)
+        };
+        let a: Vec<f64> = a
+            .chunks_exact(stored)
+            .enumerate()
+            .flat_map(|(row, of_row)| {
+                of_row.iter().enumerate().map(move |element| scaled(element, row, Matrix::A, of_a, a_part))
+            })
+            .collect();
+        let b: Vec<f64> = b
+            .chunks_exact(n)
+            .enumerate()
+            .flat_map(|(k, of_k)| {
+                let start = part.columns.start;
+                of_k.iter()
+                    .enumerate()
+                    .map(move |(column, x)| scaled((k, x), start + column, Matrix::B, of_b, b_part))
+            })
+            .collect();
+        // SAFETY: the path is one that the machine has.
+        return unsafe { (op.helpers.multiply_scaled)(n, stored, &a, &columns, &b, d) };
+    }
+    // Integers are multiplied and summed up as binary32, which holds them; C, which may be larger, comes after.
+    let integers = m.product.d == Type::S32;
+    let addends = if integers { std::mem::replace(d, vec![0.0; rows * n]) } else { Vec::new() };
+    // SAFETY: as above.
+    unsafe {
+        match columns.is_empty() {
+            true => (op.helpers.multiply)(rows, n, stored, &a, b, d),
+            false => (op.helpers.multiply_sparse)(n, stored, &a, &columns, b, d),
+        }
+    }
+    if integers {
+        add_integers(d, &addends, m.product.saturate);
+    }
+}
+
+/// Adds integers in the words of `addends` to those that `sums` holds as binary32, and leaves words.
+fn add_integers(sums: &mut [f32], addends: &[f32], saturate: bool) {
+    for (sum, addend) in sums.iter_mut().zip(addends) {
+        let (products, addend) = (*sum as i32, addend.to_bits() as i32);
+        let result = if saturate { addend.saturating_add(products) } else { addend.wrapping_add(products) };
+        *sum = f32::from_bits(result as u32);
+    }
+}
+
+/// Writes a row of D.
+fn store(op: &TensorMultiply, m: &Multiplication, from: &[f32], to: &mut [u32]) {
+    match m.product.d {
+        Type::S32 => to.iter_mut().zip(from).for_each(|(to, x)| *to = x.to_bits()),
+        ty => {
+            let canonical = |x: f32| if x.is_nan() { f32::from_bits(0x7fff_ffff) } else { x };
+            if ty == Type::F16 {
+                // Whole vectors are narrowed.
+                let mut wide: Vec<f32> = from.iter().map(|&x| canonical(x)).collect();
+                wide.resize(from.len().next_multiple_of(16), 0.0);
+                let mut halves = vec![0; wide.len()];
+                // SAFETY: the path is one that the machine has.
+                unsafe { (op.helpers.narrow)(&wide, &mut halves) }
+                to.iter_mut().zip(halves).for_each(|(to, half)| *to = half.into());
+            } else {
+                to.iter_mut().zip(from).for_each(|(to, &x)| *to = canonical(x).to_bits());
+            }
+        }
+    }
+}
