@@ -23,8 +23,19 @@ impl BodyChecker<'_, '_> {
             Value::Indexed(symbol) if matches!(action, isa::Action::Effect(Effect::Ld | Effect::St)) => {
                 (Base::Symbol(symbol), symbol.offset)
             }
+            // Copies of tensors take registers without the brackets, too, and all bulk copies an mbarrier object.
+            Value::Register(id, ty)
+                if (action == isa::Action::Effect(Effect::CopyTensor)
+                    || action == isa::Action::Effect(Effect::CpAsyncBulk) && place.spec.name == "mbar")
+                    && (2..=64).contains(&ty.bits()) =>
+            {
+                return Verdict::Fits(Operand::Address(AddressBase::Reg(id), 0));
+            }
             _ => return Verdict::Mismatch,
         };
+        if action == isa::Action::Effect(Effect::TensorMma) && !matches!(base, Base::Register(..)) {
+            return Verdict::Mismatch;
+        }
         self.fit_base((base, offset), lowered.span, place, complaints)
     }
 
@@ -91,9 +102,14 @@ impl BodyChecker<'_, '_> {
                 return Verdict::Fits(Operand::Sink);
             }
             Base::Register(id, ty) => {
-                if ty.bits() > 32
+                let is_added_to = matches!(
+                    place.context.form.action,
+                    isa::Action::Effect(Effect::TensorCp | Effect::TensorShift)
+                );
+                if ty.bits() != 32
                     && place.context.form.opcode == Opcode::Tcgen05
                     && place.spec.name == "taddr"
+                    && !is_added_to
                 {
                     let register = &self.body.registers[id.index()].name;
                     let message = format!(

@@ -47,6 +47,8 @@ pub(crate) struct BodyChecker<'c, 'a> {
     pub(crate) accesses_texels: bool,
     /// Does it name coordinates in a tensor?
     pub(crate) names_tensor: bool,
+    /// Does the instruction at hand need nothing for its offset?
+    pub(crate) has_plain_offset: bool,
 }
 
 impl<'a> Checker<'a> {
@@ -70,6 +72,7 @@ impl<'a> Checker<'a> {
             illegal_vectors: Vec::new(),
             accesses_texels: false,
             names_tensor: false,
+            has_plain_offset: false,
         };
         checker.declare_params(node);
         checker.statements(&block.statements);

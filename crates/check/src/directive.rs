@@ -2,44 +2,13 @@
 //! (PTX ISA, "PTX Module Directives", "Performance-Tuning Directives", "Cluster Dimension Directives").
 
 use diag::Code;
-use isa::{Suffix, Target, Version};
+use isa::{Target, Version};
 use syntax::Tree;
 use syntax::tree::{Directive, Item, Operand};
 
 use crate::checker::Checker;
 use crate::literal::fold_integer;
 use crate::module::LaunchBounds;
-
-/// The first `.version` that knows a target.
-pub fn first_version(target: Target) -> Version {
-    let (major, minor) = match (target.number, target.suffix) {
-        (10 | 11, _) => (1, 0),
-        (12 | 13, _) => (1, 2),
-        (20 | 21, _) => (2, 0),
-        (30, _) => (3, 0),
-        (35, _) => (3, 1),
-        (32 | 50, _) => (4, 0),
-        (37 | 52, _) => (4, 1),
-        (53, _) => (4, 2),
-        (60..=62, _) => (5, 0),
-        (70, _) => (5, 1),
-        (72, _) => (6, 1),
-        (82, _) => (6, 2),
-        (75, _) => (6, 3),
-        (80, _) => (7, 0),
-        (86, _) => (7, 1),
-        (87, _) => (7, 4),
-        (89, _) | (90, Suffix::None) => (7, 8),
-        (90, _) => (8, 0),
-        (100 | 101, Suffix::None | Suffix::Architecture) => (8, 6),
-        (120, Suffix::None | Suffix::Architecture) => (8, 7),
-        (100 | 101 | 103 | 120 | 121, _) => (8, 8),
-        (88 | 110, _) => (9, 0),
-        (107, _) => (9, 4),
-        _ => (1, 0),
-    };
-    Version::new(major, minor)
-}
 
 impl<'a> Checker<'a> {
     /// Reads the directives that open a module, and returns the items after them.
@@ -71,10 +40,10 @@ impl<'a> Checker<'a> {
         let has_code = rest.iter().any(|item| matches!(item, Item::Function(_)));
         if let Some(span) = target_span.filter(|_| has_code)
             && self.knows_target()
-            && self.version < first_version(self.target)
+            && self.version < self.target.first_version()
         {
             let message = format!("PTX .version {} does not support .target {}", self.version, self.target);
-            let help = format!("{} needs `.version {}` or later", self.target, first_version(self.target));
+            let help = format!("{} needs `.version {}` or later", self.target, self.target.first_version());
             self.sink.last_error(Code::TargetTooNew, span, message).help(help);
         }
         rest

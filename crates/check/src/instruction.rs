@@ -79,6 +79,10 @@ impl<'a> BodyChecker<'_, 'a> {
         let picks = &selection.picks;
         let lengths = form.operands_with(picks).map(|spec| spec.count(form, picks).0);
         self.longest_vector = lengths.max().unwrap_or(1);
+        // Fragments that no vector holds.
+        if form.opcode == Opcode::Wmma {
+            self.longest_vector = self.longest_vector.min(8);
+        }
         self.accesses_texels = crate::texture::is_texel_access(form);
         self.names_tensor = picks.has(isa::Mod::Tensor);
         let operands: SmallVec<[Lowered; 6]> = node.operands.iter().map(|tree| self.lower(tree)).collect();
@@ -88,6 +92,19 @@ impl<'a> BodyChecker<'_, 'a> {
             match error {
                 SelectError::UnknownInstruction | SelectError::Types => {
                     return self.report_last(node, &selection, error);
+                }
+                _ if crate::required::states_wrong_spaces(node).is_some() => {
+                    let words = crate::required::states_wrong_spaces(node).unwrap_or_default();
+                    let message = format!("{words} '{}'", selection.name);
+                    self.sink().error_at(Stage::Count, Code::MemorySpace, head(node), message);
+                    return;
+                }
+                SelectError::Missing { .. } | SelectError::Arguments { .. }
+                    if crate::required::lacks_geometry(node) =>
+                {
+                    let message = format!("Geometry modifier required for instruction '{}'", selection.name);
+                    self.sink().error_at(Stage::Count, Code::MissingModifier, head(node), message);
+                    return;
                 }
                 SelectError::Arguments { .. } => {
                     self.cache_policy(node, &operands, form, &selection);
@@ -120,7 +137,20 @@ impl<'a> BodyChecker<'_, 'a> {
                 fitted
             }
         };
+        self.has_plain_offset = crate::texture::has_plain_offset(form, &selection.picks, &operands);
         let context = Context { name: &selection.name, form, picks: &selection.picks };
+        if let Some(span) = crate::inner::wide_tensor_address(form, &operands) {
+            self.modifiers(node, &selection, Stage::FormGate..=Stage::FormGate);
+            let message = format!("Arguments mismatch for instruction '{}'", selection.name);
+            let help = "an address in tensor memory is in a register of 32 bits";
+            self.sink().error_at(Stage::FormGate, Code::ArgumentsMismatch, span, message).help(help);
+            return;
+        }
+        if let Some(message) = crate::required::missing(node, &selection.name) {
+            self.modifiers(node, &selection, Stage::FormGate..Stage::Other);
+            self.sink().error_at(Stage::Other, Code::MissingModifier, head(node), message);
+            return;
+        }
         self.modifiers(node, &selection, Stage::FormGate..);
         for (stage, complaint) in complaints {
             self.sink().report(stage, 0, complaint);
@@ -142,8 +172,14 @@ impl<'a> BodyChecker<'_, 'a> {
         }
         self.sink().enter(Stage::Range);
         if self.sink().errors() == errors_before {
+            self.check_inside(&context, &operands);
+        }
+        if self.sink().errors() == errors_before {
             let target = self.module.target;
             crate::ranges::check(self.sink(), &context, target, &checked, &operands);
+        }
+        if self.sink().errors() == errors_before {
+            self.check_combination(node, &context);
         }
         if self.sink().errors() == errors_before {
             if let Some(message) = &selection.refused {
@@ -367,7 +403,16 @@ impl<'a> BodyChecker<'_, 'a> {
         modifiers: &[&str],
     ) -> Vec<Finding> {
         let mut findings = Vec::new();
-        for error in errors.iter().filter(|error| !hidden(error, errors, modifiers)) {
+        // Which layouts there are is looked at later, unless they are too many.
+        let too_many = modifiers.iter().filter(|m| crate::required::is_layout(m)).count() > 2;
+        let is_late = |error: &SelectError| match *error {
+            SelectError::Repeated { index } => {
+                let is_layout = modifiers.get(index).is_some_and(|m| crate::required::is_layout(m));
+                opcode == Some(Opcode::Wmma) && is_layout && !too_many && !modifiers.contains(&"mma")
+            }
+            _ => false,
+        };
+        for error in errors.iter().filter(|error| !hidden(error, errors, modifiers) && !is_late(error)) {
             let (stage, index) = Stage::of_modifiers(error, opcode, modifiers, picks.types());
             findings.push(Finding { stage, index, fault: Fault::Select(error.clone()) });
         }
@@ -409,6 +454,8 @@ impl<'a> BodyChecker<'_, 'a> {
     /// The opcode has no row in the table.
     fn no_form(&mut self, node: &Tree<'a>) {
         let opcode = node.opcode.text;
+        // No vector is longer than four but in instructions that have such.
+        self.longest_vector = 0;
         for tree in &node.operands {
             self.lower(tree);
         }
@@ -427,6 +474,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 Fault::Select(error) => {
                     self.report_select(node, selection, error, finding.stage, finding.index)
                 }
+                Fault::Closed(gate) if self.has_plain_offset && crate::texture::is_of_offsets(gate) => {}
                 Fault::Closed(gate) => {
                     self.report_closed(node, selection, gate, finding.stage, finding.index)
                 }
@@ -449,7 +497,7 @@ impl<'a> BodyChecker<'_, 'a> {
         place: usize,
     ) {
         let modifiers: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
-        let head = node.modifiers.last().map_or(node.opcode.span, |last| node.opcode.span.to(last.span));
+        let head = head(node);
         let modifier = |index: usize| node.modifiers.get(index).map_or(head, |m| m.span);
         let (code, span) = match error {
             SelectError::UnknownInstruction => (Code::UnknownInstruction, node.opcode.span),
@@ -537,9 +585,17 @@ impl Selection {
             (Some(form), Some(space)) if form.opcode == Opcode::Atom => {
                 gate.message_with(space.name(), target)
             }
-            _ => gate.message(target),
+            _ => {
+                let types: String = self.picks.types().iter().map(|ty| format!(".{}", ty.name())).collect();
+                gate.message(target).replace("{types}", &types)
+            }
         }
     }
+}
+
+/// The opcode and its modifiers.
+fn head(node: &Tree) -> Span {
+    node.modifiers.last().map_or(node.opcode.span, |last| node.opcode.span.to(last.span))
 }
 
 /// When ptxas says that a gate is closed.

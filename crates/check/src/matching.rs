@@ -53,18 +53,26 @@ pub(crate) struct Place<'s> {
 }
 
 impl Place<'_> {
-    /// Does the instruction itself say that this is an integer, and no modifier? ptxas is strict about these. It types the factors of
-    /// `dp4a` by modifiers, and lets bits of any kind be shuffled.
+    /// Does the instruction itself say that this is an integer, and no modifier? ptxas is strict about these, and about all of `redux`.
+    /// It lets bits of any kind be shuffled and be metadata of sparse matrices.
     fn is_plain_integer(&self) -> bool {
-        let isa::OperandType::Fixed(ty) = self.spec.ty else { return false };
+        let opcode = self.context.form.opcode;
+        let ty = match (self.spec.ty, self.ty) {
+            (isa::OperandType::Fixed(ty), _) => ty,
+            (_, Some(ty)) if opcode == Opcode::Redux => ty,
+            _ => return false,
+        };
         let is_scalar = matches!(self.spec.kind, OperandKind::Register | OperandKind::Source)
-            && self.spec.elements == Elements::One;
-        let is_open = match self.context.form.opcode {
-            Opcode::Dp2a | Opcode::Dp4a => matches!(self.spec.name, "a" | "b"),
+            && matches!(self.spec.elements, Elements::One | Elements::Selected(_));
+        let is_open = match opcode {
             Opcode::Shfl => matches!(self.spec.name, "b" | "c"),
+            Opcode::Wgmma => self.spec.name == "sp-meta",
+            Opcode::Mma => self.spec.name == "e",
+            Opcode::Cvt => self.context.picks.has(isa::Mod::Pack),
+            Opcode::Fns | Opcode::Movmatrix => true,
             _ => false,
         };
-        is_scalar && !is_open && !ty.is_float() && (16..=64).contains(&ty.bits())
+        is_scalar && !is_open && !ty.is_float() && (8..=64).contains(&ty.bits())
     }
 
     /// The state space of an address: instructions with several addresses name one for each.
@@ -227,7 +235,7 @@ fn fit_label(lowered: &Lowered, place: &Place, complaints: &mut Complaints) -> V
     }
 }
 
-fn special_not_allowed(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
+pub(crate) fn special_not_allowed(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
     let message = format!("Special register argument not allowed for instruction '{}'", place.context.name);
     let help = "move the special register into a register first";
     complain(complaints, Code::SpecialRegister, span, message, Some(help));
@@ -255,7 +263,11 @@ pub(crate) fn fit_scalar(lowered: &Lowered, place: &Place, complaints: &mut Comp
 fn is_plain_integer(lowered: &Lowered, ty: Type, place: &Place) -> bool {
     match &lowered.value {
         Value::Register(_, register) | Value::RegisterPlus(_, register, _) => {
-            let is_integer = !register.is_float() && *register != Type::Pred;
+            let is_integer = match place.context.form.opcode {
+                // Packed narrow formats and random bits are neither numbers nor anything else.
+                Opcode::Cvt if ty.kind() == isa::Kind::Bits => register.kind() == isa::Kind::Bits,
+                _ => !register.is_float() && *register != Type::Pred,
+            };
             is_integer && register_allowed(ty, *register, place.spec.wider)
         }
         Value::Const(value) => matches!(value, Const::Int { .. }),
@@ -353,7 +365,10 @@ pub(crate) fn fit_destination(
 }
 
 pub(crate) fn result_required(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
-    let message = format!("Result register required for instruction '{}'", place.context.name);
+    // Video instructions are made of others.
+    let is_video = matches!(place.context.form.action, isa::Action::Pure(name) if name.starts_with("video"));
+    let name = if is_video { "mov" } else { place.context.name };
+    let message = format!("Result register required for instruction '{name}'");
     complain(complaints, Code::ResultRegister, span, message, None);
     Verdict::Fits(Operand::Sink)
 }
@@ -456,6 +471,11 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
             }
             Verdict::Fits(Operand::Reg(*id))
         }
+        Value::Const(_) | Value::RegisterPlus(..) | Value::Function(..)
+            if place.context.form.opcode == Opcode::Stackrestore =>
+        {
+            result_required(span, place, complaints)
+        }
         Value::RegisterPlus(id, register, offset) if sum_fits(*register, ty) => {
             Verdict::Fits(Operand::RegPlus(*id, *offset))
         }
@@ -540,13 +560,14 @@ fn needs_register(place: &Place) -> bool {
     let reads_narrow = || picks.types().last().is_some_and(|ty| ty.lanes() > 1 && ty.element().bits() <= 8);
     match form.opcode {
         Opcode::Cvt => place.spec.name == "rbits" || place.spec.name == "a" && reads_narrow(),
-        Opcode::Mma => place.spec.name == "e",
+        Opcode::Mma => matches!(place.spec.name, "e" | "scale-a" | "scale-b"),
+        Opcode::Wgmma => place.spec.name == "sp-meta",
         _ => false,
     }
 }
 
 /// Is a special register as wide as the instruction type?
-fn special_width_fits(register: isa::SpecialRegister, place: &Place) -> bool {
+pub(crate) fn special_width_fits(register: isa::SpecialRegister, place: &Place) -> bool {
     match place.ty {
         None => false,
         Some(Type::Pred) => register.readable_as(Type::Pred),

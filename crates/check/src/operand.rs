@@ -466,10 +466,10 @@ impl<'a> BodyChecker<'_, 'a> {
         }
         let count = elements.len();
         let legal = matches!(count, 1 | 2 | 4)
-            || count == 8 && !self.accesses_texels
+            || count == 8 && !self.accesses_texels && self.longest_vector > 0
             || matches!(count, 3 | 5) && self.names_tensor;
         // Fragments of `wgmma` have other sizes.
-        if !legal && matches!(self.longest_vector, 1 | 2 | 4 | 8) {
+        if !legal && matches!(self.longest_vector, 0 | 1 | 2 | 4 | 8) {
             self.illegal_vectors.push((count, node.span));
         }
         if elements.iter().all(|e| matches!(e.value, Value::Sink | Value::Unknown)) {

@@ -37,10 +37,17 @@ pub(crate) fn check(
             // Position and length of a bit field.
             (Opcode::Bfe, _) if i >= 2 => Some((0, 255)),
             (Opcode::Bfi, _) if i >= 3 => Some((0, 255)),
+            (Opcode::Cp, "src-size") => copied(operands).map(|size| (0, size)),
             _ => spec.range,
         };
         if context.form.opcode == Opcode::Cp && spec.name == "cp-size" {
             copy_size(sink, context, i, value as i64, lowered.span);
+        } else if context.form.action == Action::Effect(Effect::WgmmaGroup) && (value as i64) < 0 {
+            let message = format!(
+                "Argument {i} of instruction '{}': unexpected value '{}', expected to be non-negative integer",
+                context.name, value as i64
+            );
+            sink.error(Code::OutOfRange, lowered.span, message);
         } else if context.picks.has(Mod::Bulk) && spec.name == "size" && value as i64 % 16 != 0 {
             let message = format!(
                 "Argument {i} of instruction '{}': unexpected value '{}', expected to be multiple of 16",
@@ -205,6 +212,14 @@ fn copy_size(sink: &mut Sink, context: &Context, index: usize, value: i64, span:
             "Argument {index} of instruction '{name}': unexpected value '{value}', expected to be {text}"
         );
         sink.error(Code::OutOfRange, span, message);
+    }
+}
+
+/// How many bytes `cp.async` writes.
+fn copied(operands: &[Operand]) -> Option<i64> {
+    match operands.get(2) {
+        Some(&Operand::Imm(size)) => Some(size as i64),
+        _ => None,
     }
 }
 

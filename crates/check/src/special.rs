@@ -1,7 +1,7 @@
 //! Special registers as operands.
 
 use diag::Span;
-use isa::{Action, Effect, Opcode, Requirement, SpecialRegister};
+use isa::{Action, Effect, Mod, Opcode, Requirement, SpecialRegister};
 
 use crate::checker::Checker;
 use crate::instruction::Context;
@@ -53,6 +53,10 @@ pub(crate) fn check_gates(module: &mut Checker, register: SpecialRegister, span:
 pub(crate) fn anywhere(context: &Context) -> bool {
     match context.form.action {
         Action::Effect(Effect::Mov) => true,
-        _ => context.form.opcode == Opcode::Cvt && !context.picks.types().iter().any(|ty| ty.is_float()),
+        _ => {
+            context.form.opcode == Opcode::Cvt
+                && !context.picks.has(Mod::Pack)
+                && !context.picks.types().iter().any(|ty| ty.is_float())
+        }
     }
 }

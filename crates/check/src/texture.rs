@@ -2,7 +2,10 @@
 //! (PTX ISA, "Texture Instructions" and "Surface Instructions").
 
 use diag::{Code, Span};
-use isa::{Access, Elements, Kind, Mod, Opaque, Picks, Second, Target, Type, Version, register_allowed};
+use isa::{
+    Access, Elements, Form, Gate, Kind, Mod, Opaque, Opcode, Picks, Second, Target, Type, Version,
+    register_allowed,
+};
 
 use crate::body::BodyChecker;
 use crate::literal::Const;
@@ -58,6 +61,27 @@ fn handle_of(name: &str) -> Opaque {
     if matches!(name, "surface" | "surfref") { Opaque::Surface } else { Opaque::Texture }
 }
 
+/// Is there an offset that is plainly one integer, and nothing to compare a depth with? ptxas does not ask then for what offsets need:
+/// bits could as well be a depth, and vectors are offsets only.
+pub(crate) fn has_plain_offset(form: &Form, picks: &Picks, operands: &[Lowered]) -> bool {
+    let mut specs = form.operands_with(picks);
+    let Some(at) = specs.position(|spec| spec.name == "e" && spec.elements == Elements::Geometry) else {
+        return false;
+    };
+    let is_integer = match operands.get(at).map(|lowered| &lowered.value) {
+        Some(Value::Register(_, ty)) => ty.kind() != isa::Kind::Bits,
+        Some(Value::Const(_)) => true,
+        _ => false,
+    };
+    specs.next().is_none() && is_integer && form.opcode == Opcode::Tex
+}
+
+/// Does a gate stand for what offsets need?
+pub(crate) fn is_of_offsets(gate: &Gate) -> bool {
+    let first = isa::Requirement::Version(Version::new(4, 3));
+    gate.subject == "Feature 'offset operand'" || gate.subject == "Feature 'tex'" && gate.requires == first
+}
+
 impl BodyChecker<'_, '_> {
     /// What an operand needs of `.target` and `.version`.
     fn need_for_texels(
@@ -88,6 +112,11 @@ impl BodyChecker<'_, '_> {
             _ => ("indirect texture access", Version::new(3, 1)),
         };
         self.need_for_texels(feature, 0, version, span, complaints);
+        let first = Target::sm(20);
+        if self.module.knows_target() && !self.module.target.has(first) {
+            let message = format!("Instruction '{feature}' requires .target {first} or higher");
+            complain(complaints, Code::RequiresTarget, span, message, None);
+        }
     }
 
     /// `[a, {x, y}]`, `[a, b, {x, y}]`: a texture or surface, a sampler, coordinates.
@@ -379,8 +408,11 @@ pub(crate) fn fit_geometry(lowered: &Lowered, place: &Place, complaints: &mut Co
         return Verdict::Mismatch;
     };
     let is_gradient = place.spec.name.starts_with("dP");
-    let fits = |found: Type| register_allowed(ty, found, false);
+    // Offsets are integers: a register of halves is none.
+    let fits = |found: Type| register_allowed(ty, found, false) && !(ty == Type::S32 && found == Type::F16x2);
     let (count, operand) = match &lowered.value {
+        Value::Register(_, found) if ty == Type::S32 && !fits(*found) => return Verdict::Mismatch,
+        Value::Function(..) if ty == Type::S32 => return Verdict::Mismatch,
         Value::VectorRegister(ids, found) if ty == Type::S32 || is_gradient => {
             if !fits(*found) {
                 return Verdict::Mismatch;
@@ -396,11 +428,14 @@ pub(crate) fn fit_geometry(lowered: &Lowered, place: &Place, complaints: &mut Co
         }
         Value::Vector(..) | Value::VectorRegister(..) => return Verdict::Mismatch,
         _ => {
+            // Bits could as well be what a depth is compared with.
+            let is_untyped =
+                matches!(lowered.value, Value::Register(_, found) if found.kind() == isa::Kind::Bits);
             let verdict = fit_scalar(lowered, place, complaints);
             if is_gradient && matches!(verdict, Verdict::Fits(_)) {
                 let message = format!("Vector expected for argument {}", place.index + 1);
                 complain(complaints, Code::VectorExpected, lowered.span, message, None);
-            } else if ty == Type::F32 && geometry.name == "3d" {
+            } else if geometry.name == "3d" && (ty == Type::F32 || is_untyped) {
                 illegal_geometry(&geometry, lowered.span, place, complaints);
             }
             return verdict;

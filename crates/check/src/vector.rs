@@ -1,10 +1,13 @@
 //! Vectors as operands: `{a, b}` of memory instructions, and packing and unpacking by `mov`
 //! (PTX ISA, "Vectors as Operands").
 
-use diag::Code;
-use isa::{Access, Action, Effect, OperandSpec, Second, Type, register_allowed};
+use diag::{Code, Span};
+use isa::{Access, Action, Effect, Opcode, OperandSpec, Second, Type, register_allowed};
 
-use crate::matching::{Complaints, Place, Verdict, complain, fit_destination, fit_source, result_required};
+use crate::matching::{
+    Complaints, Place, Verdict, complain, fit_destination, fit_source, result_required, special_not_allowed,
+    special_width_fits,
+};
 use crate::module::Operand;
 use crate::operand::{Lowered, Value};
 
@@ -21,7 +24,30 @@ pub(crate) fn fit_vector(
     // Coordinates count as an operand of their own.
     let of_tensor = place.context.picks.has(isa::Mod::Tensor);
     let argument = place.index + 1;
+    let of_matrix =
+        matches!(place.context.form.opcode, Opcode::Mma | Opcode::Wmma | Opcode::Wgmma | Opcode::Tcgen05);
+    let names_size = matches!(
+        place.context.form.opcode,
+        Opcode::Ldmatrix | Opcode::Stmatrix | Opcode::Multimem | Opcode::Clusterlaunchcontrol
+    );
+    let vector_expected = |complaints: &mut Complaints| {
+        let message = match names_size {
+            true => {
+                format!(
+                    "Vector of size {count} is expected for argument {} of instruction '{name}'",
+                    place.index
+                )
+            }
+            false => format!("Vector expected for argument {}", place.index),
+        };
+        let help = format!("write {count} registers in braces");
+        complain(complaints, Code::VectorExpected, lowered.span, message, Some(&help));
+        Verdict::Fits(Operand::Sink)
+    };
     let size_mismatch = |complaints: &mut Complaints| {
+        if names_size {
+            return vector_expected(complaints);
+        }
         if of_tensor {
             let message =
                 format!("Argument {argument} of instruction '{name}': Argument vector size mismatch");
@@ -37,7 +63,27 @@ pub(crate) fn fit_vector(
         Verdict::Fits(Operand::Sink)
     };
     let moves = place.context.form.action == Action::Effect(Effect::Mov) && !writes;
+    let is_vector = matches!(lowered.value, Value::Vector(..) | Value::VectorRegister(..) | Value::Sink);
+    if (of_matrix || names_size) && !is_vector {
+        // Said of what would fit but for being no vector.
+        let Some(ty) = place.ty else { return Verdict::Mismatch };
+        let mut unsaid = Complaints::new();
+        let verdict = match writes {
+            true => fit_destination(lowered, ty, place, &mut unsaid),
+            false => fit_source(lowered, ty, place, &mut unsaid),
+        };
+        return match verdict {
+            Verdict::Fits(_) => vector_expected(complaints),
+            Verdict::Mismatch => Verdict::Mismatch,
+        };
+    }
     let (elements, ty) = match &lowered.value {
+        Value::Special(register) if !moves => {
+            let (Some(_), true) = (place.ty, special_width_fits(*register, place)) else {
+                return Verdict::Mismatch;
+            };
+            return special_not_allowed(lowered.span, place, complaints);
+        }
         // The parts of a scalar.
         Value::Register(..) | Value::Special(_) | Value::Const(_) if moves => {
             let is_small = place.ty.is_some_and(|ty| ty.bits() / (count as u32) < 8);
@@ -91,6 +137,16 @@ pub(crate) fn fit_vector(
         _ => return Verdict::Mismatch,
     };
     let Some(wanted) = place.ty else { return Verdict::Mismatch };
+    if matches!(place.context.form.opcode, Opcode::Mma | Opcode::Wmma) && is_factor_of_integers(place) {
+        // The first one speaks for all.
+        let is_float = |e: &Lowered| matches!(e.value, Value::Register(_, ty) if ty.is_float());
+        if let Some(float) = elements.first().filter(|e| is_float(e)) {
+            if place.context.form.opcode == Opcode::Wmma {
+                return Verdict::Mismatch;
+            }
+            unlike_elements(float.span, place, complaints);
+        }
+    }
     let scalar = Place { spec: &OperandSpec { second: Second::None, ..*place.spec }, ..*place };
     let typed = match ty {
         Some(ty) if !register_allowed(wanted, ty, place.spec.wider) => return Verdict::Mismatch,
@@ -113,11 +169,13 @@ pub(crate) fn fit_vector(
             Value::Register(id, _) if typed => Verdict::Fits(Operand::Reg(id)),
             // Beside registers of another type they are all bits, but floats take no integers.
             Value::Const(value) if typed && !writes => {
-                if wanted.is_float() && !isa::literal_allowed(wanted, value.form()) && !of_texels {
-                    let message = format!(
-                        "Vector with elements of different types are not allowed in {name} instruction"
-                    );
-                    complain(complaints, Code::UnlikeElements, element.span, message, None);
+                let beside_bits = of_matrix && ty.is_some_and(|ty| ty.kind() == isa::Kind::Bits);
+                if wanted.is_float()
+                    && !isa::literal_allowed(wanted, value.form())
+                    && !of_texels
+                    && !beside_bits
+                {
+                    unlike_elements(element.span, place, complaints);
                 }
                 // A decimal among bits is cut to the low bits of a double, .b32 is no exception here.
                 let ty = if wanted == Type::B32 { Type::U32 } else { wanted };
@@ -138,6 +196,19 @@ pub(crate) fn fit_vector(
         return size_mismatch(complaints);
     }
     Verdict::Fits(Operand::Vector(operands))
+}
+
+/// Is this a factor of a product of integers?
+fn is_factor_of_integers(place: &Place) -> bool {
+    let element = place.spec.element(place.context.picks);
+    matches!(place.spec.name, "a" | "b")
+        && element.is_some_and(|ty| ty.element().bits() <= 8 && !ty.is_float())
+}
+
+fn unlike_elements(span: Span, place: &Place, complaints: &mut Complaints) {
+    let name = place.context.name;
+    let message = format!("Vector with elements of different types are not allowed in {name} instruction");
+    complain(complaints, Code::UnlikeElements, span, message, None);
 }
 
 /// `mov.b64 d, {a, b}` and `mov.b64 {d, e}, a`.

@@ -13,6 +13,18 @@ pub(crate) fn special(
 ) -> Option<Vec<String>> {
     let one = |message: String| Some(vec![message]);
     match *error {
+        SelectError::Repeated { index }
+            if matches!(
+                form.opcode,
+                Opcode::Mul | Opcode::Mad | Opcode::Mul24 | Opcode::Madc | Opcode::Mad24
+            ) && matches!(modifiers.get(index), Some(&("hi" | "lo"))) =>
+        {
+            one(format!("Comparison qualifier is not allowed for instruction '{name}'"))
+        }
+        SelectError::Repeated { .. } if matches!(form.opcode, Opcode::Mma | Opcode::Wmma) => {
+            let third = modifiers.iter().filter(|m| crate::required::is_layout(m)).nth(2)?;
+            one(format!("Parsing error near '.{third}': too many layout specifiers"))
+        }
         SelectError::Alternate { .. }
             if form.opcode == Opcode::Slct && picks.types().last() == Some(&Type::U32) =>
         {
@@ -22,13 +34,14 @@ pub(crate) fn special(
             Opcode::Abs | Opcode::Neg if picks.types().last().is_some_and(|ty| applies_to_signed(*ty)) => {
                 one(format!("Instruction '{name}' applies only to signed numeric types"))
             }
-            Opcode::Multimem => {
+            opcode @ (Opcode::Multimem | Opcode::Red | Opcode::Cp)
+                if opcode == Opcode::Multimem || modifiers.contains(&"async") =>
+            {
                 let mut words = modifiers.iter().filter_map(|word| Mod::from_name(word));
                 let operation = words.find(|word| operation_types(*word).is_some())?.name();
                 let &[ty] = picks.types() else { return None };
-                let slots = isa::forms("multimem").iter().flat_map(Form::type_slots);
-                let is_known =
-                    ty != Type::Bf16 && slots.into_iter().any(|slot| slot.choice(Token::Type(ty)).is_some());
+                let slots = isa::forms(opcode.name()).iter().flat_map(Form::type_slots);
+                let is_known = slots.into_iter().any(|slot| slot.choice(Token::Type(ty)).is_some());
                 if !is_known {
                     return None;
                 }
@@ -81,6 +94,7 @@ pub(crate) fn special(
                 one(format!("Clamp modifier required for instruction '{name}'"))
             }
             (Opcode::Vshl | Opcode::Vshr, "u32") => one("Operation requires .u32 type".to_owned()),
+            (Opcode::Prefetch, "tensormap") => one(format!("State space incorrect for instruction '{name}'")),
             (Opcode::Membar, "level") => one(format!("Membar level required for instruction '{name}'")),
             (Opcode::Cvta, "space") => Some(vec![
                 format!("State space modifier required for instruction '{name}'"),
@@ -135,6 +149,12 @@ pub(crate) fn special(
                 return one(format!("Illegal query modifier for instruction '{name}'"));
             }
             match form.opcode {
+                Opcode::Bar | Opcode::Barrier if picks.types().is_empty() == modifiers.contains(&"red") => {
+                    one(format!("Unexpected instruction types specified for '{name}'"))
+                }
+                Opcode::Cvt if written == Mod::Satfinite && picks.types().iter().any(|ty| ty.lanes() > 1) => {
+                    one(format!("Unexpected instruction types specified for '{name}'"))
+                }
                 Opcode::Atom | Opcode::Red if operation_types(written).is_some() => {
                     let mut messages = Vec::new();
                     let mut types = operation_types(written)?;

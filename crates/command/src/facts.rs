@@ -9,8 +9,8 @@ const RECORDED: &str = include_str!("oracles.tsv");
 
 /// The first version that passes the gates, and the first target that does with it.
 pub fn since(gates: &[Gate]) -> Option<(Version, Target)> {
-    let permits = |version, target| {
-        version >= check::first_version(target) && gates.iter().all(|gate| gate.permits(version, target))
+    let permits = |version, target: Target| {
+        version >= target.first_version() && gates.iter().all(|gate| gate.permits(version, target))
     };
     Version::all().find_map(|version| {
         Target::all().find(|&target| permits(version, target)).map(|target| (version, target))

@@ -1,7 +1,8 @@
 //! Every spelling of a form, and an instruction text for each: what recorders and tests ask an assembler about.
 
 use crate::{
-    Consequence, Form, FormId, Mod, Opcode, OperandKind, OperandSpec, Picks, Second, Space, Token, Type,
+    Action, Consequence, Effect, Form, FormId, Mod, Opcode, OperandKind, OperandSpec, Picks, Second, Space,
+    Token, Type,
 };
 
 /// One way to write a form's modifiers.
@@ -125,9 +126,10 @@ fn operand(form: &Form, spec: &OperandSpec, index: usize, picks: &Picks) -> Stri
             return texels(crate::tensor_dimensions(picks).unwrap_or(1));
         }
         // An address of tensor memory.
-        OperandKind::Address if form.opcode == Opcode::Tcgen05 && ["a", "taddr"].contains(&spec.name) => {
+        OperandKind::Address if form.opcode == Opcode::Tcgen05 && spec.name == "taddr" => {
             return "[%b32_8]".into();
         }
+        OperandKind::Address if form.action == Action::Effect(Effect::TensorMma) => return "[%b32_8]".into(),
         OperandKind::Address => return address(form, picks, picks.space_of(ordinal(form, spec))),
         OperandKind::Label => return "label".into(),
         OperandKind::BranchTargets => return "targets".into(),

@@ -465,8 +465,10 @@ impl Form {
     pub fn name(&self, picks: &Picks) -> String {
         let mut name = self.opcode.name().to_string();
         for modifier in picks.mods().iter().take(self.head) {
+            let word = modifier.name();
             name.push('.');
-            name.push_str(modifier.name());
+            // `tcgen05.wait::ld` goes by its first half.
+            name.push_str(word.split_once("::").map_or(word, |(first, _)| first));
         }
         name
     }

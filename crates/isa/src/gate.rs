@@ -96,6 +96,37 @@ impl Target {
         Target::all().find(|target| target.to_string() == text)
     }
 
+    /// The first `.version` that knows this target.
+    pub fn first_version(self) -> Version {
+        let (major, minor) = match (self.number, self.suffix) {
+            (10 | 11, _) => (1, 0),
+            (12 | 13, _) => (1, 2),
+            (20 | 21, _) => (2, 0),
+            (30, _) => (3, 0),
+            (35, _) => (3, 1),
+            (32 | 50, _) => (4, 0),
+            (37 | 52, _) => (4, 1),
+            (53, _) => (4, 2),
+            (60..=62, _) => (5, 0),
+            (70, _) => (5, 1),
+            (72, _) => (6, 1),
+            (82, _) => (6, 2),
+            (75, _) => (6, 3),
+            (80, _) => (7, 0),
+            (86, _) => (7, 1),
+            (87, _) => (7, 4),
+            (89, _) | (90, Suffix::None) => (7, 8),
+            (90, _) => (8, 0),
+            (100 | 101, Suffix::None | Suffix::Architecture) => (8, 6),
+            (120, Suffix::None | Suffix::Architecture) => (8, 7),
+            (100 | 101 | 103 | 120 | 121, _) => (8, 8),
+            (88 | 110, _) => (9, 0),
+            (107, _) => (9, 4),
+            _ => (1, 0),
+        };
+        Version::new(major, minor)
+    }
+
     /// The first member of this target's family (`sm_103` belongs to that of `sm_100`).
     fn family(self) -> u16 {
         match self.number {
@@ -130,6 +161,9 @@ impl fmt::Display for Target {
         write!(f, "sm_{}{suffix}", self.number)
     }
 }
+
+const V6_0: Version = Version::new(6, 0);
+const V5_1: Version = Version::new(5, 1);
 
 /// What a gate asks of the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,7 +208,8 @@ impl Gate {
     /// Does a module of this version and target pass?
     pub fn permits(&self, version: Version, target: Target) -> bool {
         match self.requires {
-            Requirement::Version(needed) => version >= needed,
+            // What is new in 6.0 is there in 5.1, which ptxas knows and no toolkit came with.
+            Requirement::Version(needed) => version >= needed || (needed, version) == (V6_0, V5_1),
             Requirement::Target(features) => features.iter().any(|&feature| target.has(feature)),
             Requirement::Until(last_version, last_target) => {
                 version < last_version || !target.has(last_target)

@@ -157,11 +157,15 @@ mod tests {
         assert_eq!(both.nearest(20).unwrap().variable, Some(VarId(0)));
         assert_eq!(both.nearest(140).unwrap().variable, Some(VarId(1)));
         assert_eq!(both.nearest(1 << 30).unwrap().variable, None);
-        // One needs no gap, many get smaller ones, and where alignment leaves no room there are none.
+        // One needs no gap, and where alignment leaves no room there are none.
         assert_eq!(layout(&[(100, 4)], 0).span, 100);
-        let many = layout(&vec![(232, 4); 1000], 0);
-        assert_eq!((many.bytes, many.span), (232_000, 232_000 + 999 * 16));
         let large = layout(&[(1024, 1024); 220], 0);
         assert_eq!((large.bytes, large.span), (225_280, 225_280));
+    }
+
+    #[test]
+    fn many_variables_lie_closer() {
+        let many = layout(&vec![(232, 4); 1000], 0);
+        assert_eq!((many.bytes, many.span), (232_000, 232_000 + 999 * 16));
     }
 }

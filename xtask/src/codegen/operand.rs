@@ -199,12 +199,16 @@ fn explicit_type(text: &str, row: &Row) -> Result<String, String> {
             other => Err(format!("unknown type function `{other}`")),
         };
     }
-    if let Some(slot) = row.type_slot(text) {
+    // `c:.s32` has the type that the row's modifier `.s32` says, `c:s32` is an integer whatever the row says.
+    if let Some(name) = text.strip_prefix('.') {
+        let slot = row.type_slot(name).ok_or_else(|| format!("no type slot `.{name}`"))?;
         return Ok(format!("Pick({slot})"));
     }
-    let ty =
-        isa::Type::from_name(text).ok_or_else(|| format!("`{text}` is neither a type slot nor a type"))?;
-    Ok(format!("Fixed(Type::{ty:?})"))
+    if let Some(ty) = isa::Type::from_name(text) {
+        return Ok(format!("Fixed(Type::{ty:?})"));
+    }
+    let slot = row.type_slot(text).ok_or_else(|| format!("`{text}` is neither a type slot nor a type"))?;
+    Ok(format!("Pick({slot})"))
 }
 
 /// The manual's convention: `d` has `.dtype`, `a` has `.atype` or `.abtype`, a source has `.stype`; else the first type.

@@ -113,10 +113,12 @@ fn define(line: &str, sets: &mut Sets) -> Result<(), String> {
         }
         let choice = choice.strip_prefix('.').ok_or_else(|| format!("`{choice}` lacks its dot"))?;
         let gates = match gate_text {
+            Some("none") => Vec::new(),
             Some(text) => gates(text, &format!("Feature '.{choice}'"), Stage::Token)?,
             None => Vec::new(),
         };
-        choices.push(Choice { name: choice.into(), gates });
+        let is_free = gate_text == Some("none");
+        choices.push(Choice { name: choice.into(), gates, is_free });
     }
     sets.insert(name, choices);
     Ok(())
@@ -203,7 +205,8 @@ fn row(line: &str, block: &Block, sets: &Sets, table: &Table) -> Result<Row, Str
     }
     row.operands = operand::operands(operand_text, &row)?;
     for choice in row.slots.iter_mut().flat_map(|slot| &mut slot.choices) {
-        let mut all = table.token_gates.get(&choice.name).cloned().unwrap_or_default();
+        let elsewhere = table.token_gates.get(&choice.name).filter(|_| !choice.is_free);
+        let mut all = elsewhere.cloned().unwrap_or_default();
         all.append(&mut choice.gates);
         for gate in &mut all {
             gate.subject = gate.subject.replace("{op}", &row.opcode);
@@ -232,7 +235,7 @@ fn slots(text: &str, sets: &Sets) -> Result<Vec<Slot>, String> {
         }
         let choices = match sets.get(name) {
             Some(choices) => choices.clone(),
-            None => vec![Choice { name: name.into(), gates: Vec::new() }],
+            None => vec![Choice { name: name.into(), gates: Vec::new(), is_free: false }],
         };
         let types = choices.iter().filter(|choice| choice.ty().is_some()).count();
         if types != 0 && (types != choices.len() || optional) {

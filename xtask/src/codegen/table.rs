@@ -21,6 +21,8 @@ pub struct Choice {
     pub name: String,
     /// What it needs.
     pub gates: Vec<Gate>,
+    /// It needs nothing of what it needs elsewhere.
+    pub is_free: bool,
 }
 
 impl Choice {

@@ -485,49 +485,41 @@ const G105: &[Gate] = &[
 ];
 const G106: &[Gate] = &[ptx("Feature 'cvt.ftz with 64 bits'", 1, 5, Stage::Form)];
 const G107: &[Gate] = &[
-    sm("Feature 'cvt from .bf16 to an integer'", &[Target::sm(90)], Stage::Form),
-    ptx("Feature 'cvt from .bf16 to an integer'", 7, 8, Stage::Form),
+    sm("Feature 'cvt with {types}'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'cvt with {types}'", 7, 8, Stage::Form),
 ];
 const G108: &[Gate] = &[ptx("Feature 'cvt.ftz from 8 bits'", 1, 5, Stage::Form)];
 const G109: &[Gate] = &[
-    sm("Feature 'cvt from an integer to .bf16'", &[Target::sm(90)], Stage::Form),
-    ptx("Feature 'cvt from an integer to .bf16'", 7, 8, Stage::Form),
-];
-const G110: &[Gate] = &[
     sm("Feature 'cvt with .f32.bf16.ftz'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .f32.bf16.ftz'", 7, 8, Stage::Form),
 ];
-const G111: &[Gate] = &[
+const G110: &[Gate] = &[
     sm("Feature 'cvt with .f32.bf16'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'cvt with .f32.bf16'", 7, 1, Stage::Form),
 ];
-const G112: &[Gate] = &[
-    sm("Feature 'cvt between .bf16 and this type'", &[Target::sm(90)], Stage::Form),
-    ptx("Feature 'cvt between .bf16 and this type'", 7, 8, Stage::Form),
-];
-const G113: &[Gate] =
+const G111: &[Gate] =
     &[ptx("Feature '.relu'", 7, 0, Stage::Token), sm("Modifier '.relu'", &[Target::sm(80)], Stage::Token)];
-const G114: &[Gate] = &[
+const G112: &[Gate] = &[
     ptx("Feature '.satfinite'", 6, 0, Stage::Token),
     sm("Feature '.satfinite'", &[Target::sm(70)], Stage::Token),
 ];
-const G115: &[Gate] = &[ptx("Modifier '.satfinite on this conversion'", 8, 1, Stage::Form)];
-const G116: &[Gate] =
+const G113: &[Gate] = &[ptx("Modifier '.satfinite on this conversion'", 8, 1, Stage::Form)];
+const G114: &[Gate] =
     &[sm("Feature '.tf32'", &[Target::sm(80)], Stage::Token), ptx("Feature '.tf32'", 7, 0, Stage::Token)];
-const G117: &[Gate] = &[
+const G115: &[Gate] = &[
     ptx("Modifier '.satfinite on this conversion'", 8, 6, Stage::Form),
     sm("Modifier '.satfinite on this conversion'", &[Target::sm(100)], Stage::Form),
 ];
-const G118: &[Gate] = &[
+const G116: &[Gate] = &[
     sm("Feature 'cvt with .tf32.f32 and this rounding'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .tf32.f32 and this rounding'", 7, 8, Stage::Form),
 ];
-const G119: &[Gate] = &[
-    sm("Feature 'cvt of a pair of .f32'", &[Target::sm(80)], Stage::Form),
-    ptx("Feature 'cvt of a pair of .f32'", 7, 0, Stage::Form),
+const G117: &[Gate] = &[
+    sm("Feature 'cvt{types}'", &[Target::sm(80)], Stage::Form),
+    ptx("Feature 'cvt{types}'", 7, 0, Stage::Form),
 ];
-const G120: &[Gate] = &[
-    ptx("Feature '.rs'", 8, 7, Stage::Token),
+const G118: &[Gate] = &[
+    ptx("Feature '.rs'", 8, 7, Stage::Form),
     sm(
         "Feature '.rs'",
         &[
@@ -535,21 +527,21 @@ const G120: &[Gate] = &[
             Target::new(103, Suffix::Architecture),
             Target::new(107, Suffix::Architecture),
         ],
-        Stage::Token,
+        Stage::Form,
     ),
 ];
-const G121: &[Gate] = &[
+const G119: &[Gate] = &[
     sm("Feature 'cvt with .e4m3x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .e4m3x2'", 7, 8, Stage::Form),
 ];
-const G122: &[Gate] = &[
+const G120: &[Gate] = &[
     sm("Feature 'cvt with .e5m2x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .e5m2x2'", 7, 8, Stage::Form),
 ];
-const G123: &[Gate] = &[
-    ptx("Feature 'cvt with a format of 6 or 4 bits'", 8, 6, Stage::Form),
+const G121: &[Gate] = &[
+    ptx("Feature 'cvt{types}'", 8, 6, Stage::Form),
     sm(
-        "Feature 'cvt with a format of 6 or 4 bits'",
+        "Feature 'cvt{types}'",
         &[
             Target::new(100, Suffix::Family),
             Target::new(110, Suffix::Family),
@@ -558,7 +550,7 @@ const G123: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G124: &[Gate] = &[
+const G122: &[Gate] = &[
     ptx("Feature 'cvt with .ue8m0x2'", 8, 6, Stage::Form),
     sm(
         "Instruction 'cvt with .ue8m0x2'",
@@ -570,175 +562,179 @@ const G124: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G125: &[Gate] =
+const G123: &[Gate] =
     &[sm("Feature 'cvt.pack'", &[Target::sm(72)], Stage::Form), ptx("Feature 'cvt.pack'", 6, 5, Stage::Form)];
-const G126: &[Gate] =
+const G124: &[Gate] =
     &[sm("Feature '.u2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u2'", 6, 5, Stage::Token)];
-const G127: &[Gate] =
+const G125: &[Gate] =
     &[sm("Feature '.s2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s2'", 6, 5, Stage::Token)];
-const G128: &[Gate] =
+const G126: &[Gate] =
     &[sm("Feature '.u4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u4'", 6, 3, Stage::Token)];
-const G129: &[Gate] =
+const G127: &[Gate] =
     &[sm("Feature '.s4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s4'", 6, 3, Stage::Token)];
-const G130: &[Gate] = &[ptx("Feature '::entry'", 8, 3, Stage::Token)];
-const G131: &[Gate] = &[ptx("Feature 'cvta/isspacep with .const state space'", 3, 1, Stage::Form)];
-const G132: &[Gate] = &[
+const G128: &[Gate] = &[ptx("Feature '::entry'", 8, 3, Stage::Token)];
+const G129: &[Gate] = &[ptx("Feature 'cvta/isspacep with .const state space'", 3, 1, Stage::Form)];
+const G130: &[Gate] = &[
     sm("Feature 'cvta/isspacep with .param state space'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'cvta/isspacep with .param state space'", 7, 7, Stage::Form),
 ];
-const G133: &[Gate] =
+const G131: &[Gate] =
     &[sm("Instruction 'cvta'", &[Target::sm(20)], Stage::Form), ptx("Feature 'cvta'", 2, 0, Stage::Form)];
-const G134: &[Gate] = &[
+const G132: &[Gate] = &[
     sm("Instruction 'cvta.to'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'cvta.to'", 2, 0, Stage::Form),
 ];
-const G135: &[Gate] =
+const G133: &[Gate] =
     &[sm("Feature 'discard'", &[Target::sm(80)], Stage::Form), ptx("Feature 'discard'", 7, 4, Stage::Form)];
-const G136: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G137: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Form)];
-const G138: &[Gate] = &[ptx("Feature 'div.full'", 1, 4, Stage::Form)];
-const G139: &[Gate] =
+const G134: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G135: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G136: &[Gate] = &[ptx("Feature 'div.full'", 1, 4, Stage::Form)];
+const G137: &[Gate] =
     &[sm("Instruction 'dp2a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp2a'", 5, 0, Stage::Form)];
-const G140: &[Gate] =
+const G138: &[Gate] =
     &[sm("Instruction 'dp4a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp4a'", 5, 0, Stage::Form)];
-const G141: &[Gate] =
+const G139: &[Gate] =
     &[ptx("Feature 'elect'", 8, 0, Stage::Form), sm("Feature 'elect'", &[Target::sm(90)], Stage::Form)];
-const G142: &[Gate] = &[
+const G140: &[Gate] = &[
     sm("Feature 'ex2.f16/f16x2'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ex2.f16/f16x2'", 7, 0, Stage::Form),
 ];
-const G143: &[Gate] = &[
+const G141: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'ex2.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'ex2.bf16'", 7, 8, Stage::Form),
 ];
-const G144: &[Gate] = &[
+const G142: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'ex2.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'ex2.bf16x2'", 7, 8, Stage::Form),
 ];
-const G145: &[Gate] =
+const G143: &[Gate] =
     &[ptx("Feature '.sc'", 6, 0, Stage::Result), sm("Feature '.sc'", &[Target::sm(70)], Stage::Result)];
-const G146: &[Gate] =
+const G144: &[Gate] =
     &[sm("Modifier '.async'", &[Target::sm(90)], Stage::Token), ptx("Modifier '.async'", 8, 0, Stage::Token)];
-const G147: &[Gate] = &[
+const G145: &[Gate] = &[
     sm("Feature 'fence with .acquire or .release'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'fence with .acquire or .release'", 8, 6, Stage::Form),
 ];
-const G148: &[Gate] = &[
+const G146: &[Gate] = &[
     ptx("Feature 'fence instruction'", 6, 0, Stage::Form),
     sm("Feature 'fence instruction'", &[Target::sm(70)], Stage::Form),
 ];
-const G149: &[Gate] = &[
+const G147: &[Gate] = &[
     sm("Feature '.sync_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.sync_restrict'", 8, 6, Stage::Token),
 ];
-const G150: &[Gate] = &[
+const G148: &[Gate] = &[
     sm("Feature '.op_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.op_restrict'", 8, 0, Stage::Token),
 ];
-const G151: &[Gate] =
+const G149: &[Gate] =
     &[sm("Modifier '.alias'", &[Target::sm(60)], Stage::Token), ptx("Modifier '.alias'", 7, 5, Stage::Token)];
-const G152: &[Gate] = &[
+const G150: &[Gate] = &[
     ptx("Feature 'fence.proxy'", 7, 5, Stage::Form),
     sm("Feature 'fence.proxy'", &[Target::sm(70)], Stage::Form),
 ];
-const G153: &[Gate] = &[
+const G151: &[Gate] = &[
     ptx("Feature 'fence.proxy with unidirection proxy fence'", 8, 3, Stage::Form),
-    sm("Feature 'fence.proxy with unidirection proxy fence'", &[Target::sm(90)], Stage::Form),
+    sm(
+        "Instruction 'fence.proxy with unidirection proxy fence'",
+        &[Target::sm(90), Target::new(90, Suffix::Architecture)],
+        Stage::Form,
+    ),
 ];
-const G154: &[Gate] = &[
+const G152: &[Gate] = &[
     ptx("Feature 'fma.f32'", 2, 0, Stage::Result),
     sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late),
 ];
-const G155: &[Gate] = &[
+const G153: &[Gate] = &[
     sm("Feature 'fma.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32x2'", 8, 6, Stage::Form),
 ];
-const G156: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
-const G157: &[Gate] =
+const G154: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
+const G155: &[Gate] =
     &[sm("Modifier '.oob'", &[Target::sm(90)], Stage::Token), ptx("Feature '.oob'", 8, 1, Stage::Token)];
-const G158: &[Gate] = &[
+const G156: &[Gate] = &[
     sm("Feature 'fma.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.f16'", 8, 6, Stage::Form),
 ];
-const G159: &[Gate] = &[
+const G157: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'fma.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G160: &[Gate] =
+const G158: &[Gate] =
     &[sm("Instruction 'fns'", &[Target::sm(30)], Stage::Form), ptx("Feature 'fns'", 6, 0, Stage::Form)];
-const G161: &[Gate] = &[
+const G159: &[Gate] = &[
     sm("Feature 'getctarank'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'getctarank'", 7, 8, Stage::Form),
 ];
-const G162: &[Gate] = &[
+const G160: &[Gate] = &[
     sm("Modifier '.launch_dependents'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.launch_dependents'", 7, 8, Stage::Token),
 ];
-const G163: &[Gate] =
+const G161: &[Gate] =
     &[sm("Modifier '.wait'", &[Target::sm(90)], Stage::Token), ptx("Modifier '.wait'", 7, 8, Stage::Token)];
-const G164: &[Gate] = &[
+const G162: &[Gate] = &[
     ptx("Feature 'griddepcontrol'", 7, 8, Stage::Form),
     sm("Feature 'griddepcontrol'", &[Target::sm(90)], Stage::Form),
 ];
-const G165: &[Gate] = &[
+const G163: &[Gate] = &[
     sm("Instruction 'isspacep'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'isspacep'", 2, 0, Stage::Form),
 ];
-const G166: &[Gate] = &[
+const G164: &[Gate] = &[
     sm("Instruction 'istypep'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'istypep'", 4, 0, Stage::Form),
 ];
-const G167: &[Gate] =
+const G165: &[Gate] =
     &[ptx("Feature '.weak'", 6, 0, Stage::Result), sm("Feature '.weak'", &[Target::sm(70)], Stage::Result)];
-const G168: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
-const G169: &[Gate] = &[
+const G166: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
+const G167: &[Gate] = &[
     sm("Instruction 'ld'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G170: &[Gate] = &[
+const G168: &[Gate] = &[
     ptx("Feature '256 bit wide load/store'", 8, 8, Stage::Form),
     sm("Feature '256 bit wide load/store'", &[Target::sm(100)], Stage::Form),
 ];
-const G171: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
-const G172: &[Gate] = &[
+const G169: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
+const G170: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_normal' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G173: &[Gate] = &[
+const G171: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_unchanged' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G174: &[Gate] = &[
+const G172: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_first' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G175: &[Gate] = &[
+const G173: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_last' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G176: &[Gate] = &[
+const G174: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.no_allocate' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G177: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
-const G178: &[Gate] =
+const G175: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
+const G176: &[Gate] =
     &[ptx("Feature '.mmio'", 8, 2, Stage::Token), sm("Feature '.mmio'", &[Target::sm(70)], Stage::Token)];
-const G179: &[Gate] =
+const G177: &[Gate] =
     &[sm("Instruction 'ld.nc'", &[Target::sm(32)], Stage::Token), ptx("Feature '.nc'", 3, 1, Stage::Token)];
-const G180: &[Gate] = &[
+const G178: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.m8n8'", 6, 5, Stage::Form),
     sm("Modifier '.m8n8'", &[Target::sm(75)], Stage::Form),
 ];
-const G181: &[Gate] = &[
+const G179: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.b8x16'", 8, 6, Stage::Form),
@@ -752,12 +748,12 @@ const G181: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G182: &[Gate] = &[sm(
+const G180: &[Gate] = &[sm(
     "Feature '.m16n16'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
     Stage::Token,
 )];
-const G183: &[Gate] = &[
+const G181: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.m16n16'", 8, 6, Stage::Form),
@@ -771,83 +767,83 @@ const G183: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G184: &[Gate] =
+const G182: &[Gate] =
     &[sm("Instruction 'ldu'", &[Target::sm(20)], Stage::Form), ptx("Feature 'ldu'", 2, 0, Stage::Form)];
-const G185: &[Gate] =
+const G183: &[Gate] =
     &[sm("Instruction 'lop3'", &[Target::sm(50)], Stage::Form), ptx("Feature 'lop3'", 4, 3, Stage::Form)];
-const G186: &[Gate] = &[
+const G184: &[Gate] = &[
     sm("Instruction 'lop3.<BoolOp>'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'lop3.<BoolOp>'", 8, 2, Stage::Form),
 ];
-const G187: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G188: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G189: &[Gate] =
+const G185: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G186: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G187: &[Gate] =
     &[sm("Instruction 'mad.cc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'mad.cc'", 3, 0, Stage::Form)];
-const G190: &[Gate] =
+const G188: &[Gate] =
     &[sm("Instruction 'madc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'madc'", 3, 0, Stage::Form)];
-const G191: &[Gate] =
+const G189: &[Gate] =
     &[sm("Feature 'mapa'", &[Target::sm(90)], Stage::Form), ptx("Feature 'mapa'", 7, 8, Stage::Form)];
-const G192: &[Gate] =
+const G190: &[Gate] =
     &[ptx("Feature 'match'", 6, 0, Stage::Form), sm("Instruction 'match'", &[Target::sm(70)], Stage::Form)];
-const G193: &[Gate] =
+const G191: &[Gate] =
     &[ptx("Feature '.NaN'", 7, 0, Stage::Late), sm("Modifier '.NaN'", &[Target::sm(80)], Stage::Late)];
-const G194: &[Gate] = &[
+const G192: &[Gate] = &[
     ptx("Feature '.xorsign'", 7, 2, Stage::Late),
     sm("Modifier '.xorsign'", &[Target::sm(86)], Stage::Late),
 ];
-const G195: &[Gate] =
+const G193: &[Gate] =
     &[sm("Feature '.abs'", &[Target::sm(86)], Stage::Token), ptx("Feature '.abs'", 7, 2, Stage::Token)];
-const G196: &[Gate] = &[
+const G194: &[Gate] = &[
     sm("Feature 'max.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'max.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G197: &[Gate] = &[
+const G195: &[Gate] = &[
     sm("Feature 'max.f16 or max.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'max.f16 or max.f16x2'", 7, 0, Stage::Late),
 ];
-const G198: &[Gate] = &[
+const G196: &[Gate] = &[
     ptx("Feature 'max.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G199: &[Gate] = &[
+const G197: &[Gate] = &[
     ptx("Feature 'max.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G200: &[Gate] =
+const G198: &[Gate] =
     &[sm("Feature 'max.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'max.relu'", 8, 0, Stage::Form)];
-const G201: &[Gate] = &[
+const G199: &[Gate] = &[
     ptx("Feature 'mbarrier.init'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.init'", &[Target::sm(80)], Stage::Form),
 ];
-const G202: &[Gate] = &[
+const G200: &[Gate] = &[
     ptx("Feature 'mbarrier.inval'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.inval'", &[Target::sm(80)], Stage::Form),
 ];
-const G203: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
-const G204: &[Gate] = &[
+const G201: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
+const G202: &[Gate] = &[
     ptx("Feature 'mbarrier.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G205: &[Gate] = &[
+const G203: &[Gate] = &[
     ptx("Feature 'mbarrier.complete_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.complete_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G206: &[Gate] = &[
+const G204: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
 ];
-const G207: &[Gate] = &[
+const G205: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
 ];
-const G208: &[Gate] = &[
+const G206: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive'", 8, 6, Stage::Form),
 ];
-const G209: &[Gate] = &[
+const G207: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
     sm(
@@ -862,41 +858,41 @@ const G209: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G210: &[Gate] = &[
+const G208: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G211: &[Gate] = &[
+const G209: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G212: &[Gate] = &[
+const G210: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
 ];
-const G213: &[Gate] = &[
+const G211: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", 8, 6, Stage::Form),
 ];
-const G214: &[Gate] = &[
+const G212: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Form),
 ];
-const G215: &[Gate] = &[
+const G213: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
 ];
-const G216: &[Gate] = &[
+const G214: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop'", 8, 6, Stage::Form),
 ];
-const G217: &[Gate] = &[
+const G215: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Form),
     sm(
@@ -911,181 +907,181 @@ const G217: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G218: &[Gate] = &[
+const G216: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G219: &[Gate] = &[
+const G217: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G220: &[Gate] = &[
+const G218: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
 ];
-const G221: &[Gate] = &[
+const G219: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", 8, 6, Stage::Form),
 ];
-const G222: &[Gate] = &[
+const G220: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.test_wait'", &[Target::sm(80)], Stage::Form),
 ];
-const G223: &[Gate] = &[
+const G221: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait'", 8, 0, Stage::Form),
 ];
-const G224: &[Gate] = &[
+const G222: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait'", 8, 6, Stage::Form),
 ];
-const G225: &[Gate] = &[
+const G223: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait.parity'", 7, 1, Stage::Form),
     sm("Feature 'mbarrier.test_wait.parity'", &[Target::sm(80)], Stage::Form),
 ];
-const G226: &[Gate] = &[
+const G224: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait.parity'", 8, 0, Stage::Form),
 ];
-const G227: &[Gate] = &[
+const G225: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", 8, 6, Stage::Form),
 ];
-const G228: &[Gate] = &[
+const G226: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
 ];
-const G229: &[Gate] = &[
+const G227: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait'", 8, 0, Stage::Form),
 ];
-const G230: &[Gate] = &[
+const G228: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait'", 8, 6, Stage::Form),
 ];
-const G231: &[Gate] = &[
+const G229: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait.parity'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
 ];
-const G232: &[Gate] = &[
+const G230: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait.parity'", 8, 0, Stage::Form),
 ];
-const G233: &[Gate] = &[
+const G231: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", 8, 6, Stage::Form),
 ];
-const G234: &[Gate] = &[
+const G232: &[Gate] = &[
     ptx("Feature 'mbarrier.pending_count'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.pending_count'", &[Target::sm(80)], Stage::Form),
 ];
-const G235: &[Gate] = &[
+const G233: &[Gate] = &[
     ptx("Feature 'membar.sys'", 2, 0, Stage::Form),
     sm("Instruction 'membar.sys'", &[Target::sm(20)], Stage::Form),
 ];
-const G236: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
-const G237: &[Gate] = &[
+const G234: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
+const G235: &[Gate] = &[
     ptx("Feature 'membar.proxy'", 7, 5, Stage::Form),
     sm("Feature 'membar.proxy'", &[Target::sm(60)], Stage::Form),
 ];
-const G238: &[Gate] = &[
+const G236: &[Gate] = &[
     sm("Feature 'min.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'min.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G239: &[Gate] = &[
+const G237: &[Gate] = &[
     sm("Feature 'min.f16 or min.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'min.f16 or min.f16x2'", 7, 0, Stage::Late),
 ];
-const G240: &[Gate] = &[
+const G238: &[Gate] = &[
     ptx("Feature 'min.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G241: &[Gate] = &[
+const G239: &[Gate] = &[
     ptx("Feature 'min.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G242: &[Gate] =
+const G240: &[Gate] =
     &[sm("Feature 'min.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'min.relu'", 8, 0, Stage::Form)];
-const G243: &[Gate] = &[
+const G241: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.m8n8k4'", 6, 4, Stage::Form),
     sm("Feature '.m8n8k4'", &[Target::sm(70)], Stage::Form),
 ];
-const G244: &[Gate] =
+const G242: &[Gate] =
     &[ptx("Feature '.m16n8k8'", 6, 5, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(75)], Stage::Form)];
-const G245: &[Gate] = &[
+const G243: &[Gate] = &[
     ptx("Feature '.m16n8k16'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k16'", &[Target::sm(80)], Stage::Form),
 ];
-const G246: &[Gate] =
+const G244: &[Gate] =
     &[ptx("Feature 'mma'", 6, 4, Stage::Form), sm("Feature 'mma'", &[Target::sm(70)], Stage::Form)];
-const G247: &[Gate] =
+const G245: &[Gate] =
     &[ptx("Feature '.m16n8k8'", 7, 0, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(80)], Stage::Form)];
-const G248: &[Gate] =
+const G246: &[Gate] =
     &[ptx("Feature '.m16n8k4'", 7, 0, Stage::Form), sm("Feature '.m16n8k4'", &[Target::sm(80)], Stage::Form)];
-const G249: &[Gate] = &[
+const G247: &[Gate] = &[
     ptx("Feature '.m8n8k4 with double types'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k4 with double types'", &[Target::sm(80)], Stage::Form),
 ];
-const G250: &[Gate] = &[
+const G248: &[Gate] = &[
     ptx("Feature '.m16n8k4 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k4 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G251: &[Gate] = &[
+const G249: &[Gate] = &[
     ptx("Feature '.m16n8k8 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k8 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G252: &[Gate] = &[
+const G250: &[Gate] = &[
     ptx("Feature '.m16n8k16 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k16 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G253: &[Gate] =
+const G251: &[Gate] =
     &[ptx("Feature '.m8n8k16'", 6, 5, Stage::Form), sm("Feature '.m8n8k16'", &[Target::sm(75)], Stage::Form)];
-const G254: &[Gate] = &[
+const G252: &[Gate] = &[
     ptx("Feature '.m16n8k32'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k32'", &[Target::sm(80)], Stage::Form),
 ];
-const G255: &[Gate] =
+const G253: &[Gate] =
     &[ptx("Feature '.m8n8k32'", 6, 5, Stage::Form), sm("Feature '.m8n8k32'", &[Target::sm(75)], Stage::Form)];
-const G256: &[Gate] = &[
+const G254: &[Gate] = &[
     ptx("Feature '.m16n8k64'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k64'", &[Target::sm(80)], Stage::Form),
 ];
-const G257: &[Gate] =
+const G255: &[Gate] =
     &[sm("Feature '.b1'", &[Target::sm(75)], Stage::Token), ptx("Feature '.b1'", 6, 3, Stage::Token)];
-const G258: &[Gate] = &[
+const G256: &[Gate] = &[
     ptx("Modifier '.and' on 'mma'", 7, 1, Stage::Form),
     sm("Modifier '.and' on 'mma'", &[Target::sm(80)], Stage::Form),
 ];
-const G259: &[Gate] = &[
+const G257: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G260: &[Gate] = &[
+const G258: &[Gate] = &[
     ptx("Feature '.m16n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k128'", &[Target::sm(80)], Stage::Form),
 ];
-const G261: &[Gate] = &[
+const G259: &[Gate] = &[
     ptx("Feature '.m16n8k256'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k256'", &[Target::sm(80)], Stage::Form),
 ];
-const G262: &[Gate] = &[
+const G260: &[Gate] = &[
     ptx("Feature '.kind::f8f6f4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::f8f6f4'",
@@ -1097,11 +1093,11 @@ const G262: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G263: &[Gate] =
+const G261: &[Gate] =
     &[ptx("Feature 'mma with FP8 floating point type and .m16n8k16 shape'", 8, 7, Stage::Form)];
-const G264: &[Gate] =
+const G262: &[Gate] =
     &[ptx("Feature 'mma with FP8 floating point type and FP16 accumulation'", 8, 7, Stage::Form)];
-const G265: &[Gate] = &[
+const G263: &[Gate] = &[
     ptx("Feature '.kind::f8f6f4'", 8, 6, Stage::Form),
     sm(
         "Feature '.kind::f8f6f4'",
@@ -1113,11 +1109,11 @@ const G265: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G266: &[Gate] = &[
+const G264: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G267: &[Gate] = &[
+const G265: &[Gate] = &[
     ptx("Feature 'mma with with FP6/FP4 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with FP6/FP4 floating point type'",
@@ -1125,17 +1121,17 @@ const G267: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G268: &[Gate] = &[
+const G266: &[Gate] = &[
     ptx("Feature '.sp::ordered_metadata'", 8, 5, Stage::Token),
     sm("Feature '.sp::ordered_metadata'", &[Target::sm(80)], Stage::Token),
 ];
-const G269: &[Gate] = &[
+const G267: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
     sm("Feature 'Sparse MMA'", &[Target::sm(80)], Stage::Form),
 ];
-const G270: &[Gate] = &[
+const G268: &[Gate] = &[
     ptx("Feature 'mma with with F16 accumulator and F8 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with F16 accumulator and F8 floating point type'",
@@ -1143,7 +1139,7 @@ const G270: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G271: &[Gate] = &[
+const G269: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
@@ -1151,7 +1147,7 @@ const G271: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G272: &[Gate] = &[
+const G270: &[Gate] = &[
     ptx("Feature '.kind::mxf4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::mxf4'",
@@ -1163,7 +1159,7 @@ const G272: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G273: &[Gate] = &[
+const G271: &[Gate] = &[
     ptx("Feature '.block_scale'", 8, 6, Stage::Token),
     sm(
         "Feature '.block_scale'",
@@ -1175,7 +1171,7 @@ const G273: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G274: &[Gate] = &[
+const G272: &[Gate] = &[
     ptx("Feature '.scale_vec::2X'", 8, 6, Stage::Token),
     sm(
         "Feature '.scale_vec::2X'",
@@ -1188,11 +1184,11 @@ const G274: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G275: &[Gate] = &[
+const G273: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
-    sm("Feature 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
+    sm("Instruction 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
 ];
-const G276: &[Gate] = &[
+const G274: &[Gate] = &[
     ptx("Feature '.kind::mxf4nvf4'", 8, 7, Stage::Token),
     sm(
         "Feature '.kind::mxf4nvf4'",
@@ -1204,7 +1200,7 @@ const G276: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G277: &[Gate] = &[
+const G275: &[Gate] = &[
     ptx("Feature '.scale_vec::4X'", 8, 7, Stage::Token),
     sm(
         "Feature '.scale_vec::4X'",
@@ -1217,8 +1213,8 @@ const G277: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G278: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
-const G279: &[Gate] = &[
+const G276: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
+const G277: &[Gate] = &[
     ptx("Feature '.kind::mxf8f6f4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::mxf8f6f4'",
@@ -1230,7 +1226,7 @@ const G279: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G280: &[Gate] = &[
+const G278: &[Gate] = &[
     ptx("Feature '.scale_vec::1X'", 8, 6, Stage::Token),
     sm(
         "Feature '.scale_vec::1X'",
@@ -1243,43 +1239,43 @@ const G280: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G281: &[Gate] = &[
+const G279: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
-    sm("Feature 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
+    sm("Instruction 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
     sm(
         "Instruction 'Sparse mma with block scale'",
         &[Target::new(120, Suffix::Architecture), Target::new(121, Suffix::Architecture)],
         Stage::Form,
     ),
 ];
-const G282: &[Gate] = &[
+const G280: &[Gate] = &[
     sm("Feature 'movmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'movmatrix'", 7, 8, Stage::Form),
 ];
-const G283: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G284: &[Gate] = &[
+const G281: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G282: &[Gate] = &[
     sm("Feature 'mul.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'mul.f32x2'", 8, 6, Stage::Form),
 ];
-const G285: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G286: &[Gate] = &[
+const G283: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G284: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16'", 7, 8, Stage::Form),
 ];
-const G287: &[Gate] = &[
+const G285: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16x2'", 7, 8, Stage::Form),
 ];
-const G288: &[Gate] = &[
+const G286: &[Gate] = &[
     sm("Feature 'multimem.ld_reduce'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.ld_reduce'", 8, 1, Stage::Form),
 ];
-const G289: &[Gate] = &[
+const G287: &[Gate] = &[
     ptx("Feature '.e5m2'", 8, 6, Stage::Form),
     sm(
         "Feature '.e5m2'",
@@ -1292,7 +1288,7 @@ const G289: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G290: &[Gate] = &[
+const G288: &[Gate] = &[
     ptx("Feature '.e5m2x2'", 8, 6, Stage::Form),
     sm(
         "Feature '.e5m2x2'",
@@ -1305,7 +1301,7 @@ const G290: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G291: &[Gate] = &[
+const G289: &[Gate] = &[
     ptx("Feature '.e5m2x4'", 8, 6, Stage::Form),
     sm(
         "Feature '.e5m2x4'",
@@ -1318,7 +1314,7 @@ const G291: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G292: &[Gate] = &[
+const G290: &[Gate] = &[
     ptx("Feature '.e4m3'", 8, 6, Stage::Form),
     sm(
         "Feature '.e4m3'",
@@ -1331,7 +1327,7 @@ const G292: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G293: &[Gate] = &[
+const G291: &[Gate] = &[
     ptx("Feature '.e4m3x2'", 8, 6, Stage::Form),
     sm(
         "Feature '.e4m3x2'",
@@ -1344,7 +1340,7 @@ const G293: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G294: &[Gate] = &[
+const G292: &[Gate] = &[
     ptx("Feature '.e4m3x4'", 8, 6, Stage::Form),
     sm(
         "Feature '.e4m3x4'",
@@ -1357,138 +1353,138 @@ const G294: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G295: &[Gate] = &[
+const G293: &[Gate] = &[
     sm("Modifier '.acc::f32'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.acc::f32'", 8, 2, Stage::Form),
 ];
-const G296: &[Gate] = &[
+const G294: &[Gate] = &[
     sm("Feature 'multimem.st'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.st'", 8, 1, Stage::Form),
 ];
-const G297: &[Gate] = &[
+const G295: &[Gate] = &[
     sm("Feature 'multimem.red'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.red'", 8, 1, Stage::Form),
 ];
-const G298: &[Gate] = &[
+const G296: &[Gate] = &[
     sm("Instruction 'nanosleep'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'nanosleep'", 6, 2, Stage::Form),
 ];
-const G299: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
-const G300: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
-const G301: &[Gate] = &[
+const G297: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
+const G298: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
+const G299: &[Gate] = &[
     ptx("Feature 'pmevent.mask'", 3, 0, Stage::Form),
     sm("Feature 'pmevent.mask'", &[Target::sm(20)], Stage::Form),
 ];
-const G302: &[Gate] =
+const G300: &[Gate] =
     &[sm("Instruction 'popc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'popc'", 2, 0, Stage::Form)];
-const G303: &[Gate] = &[
+const G301: &[Gate] = &[
     sm("Instruction 'prefetch'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetch'", 2, 0, Stage::Form),
 ];
-const G304: &[Gate] = &[
+const G302: &[Gate] = &[
     ptx("Modifier 'cache eviction priority' on 'prefetch'", 7, 4, Stage::Token),
     sm("Modifier 'cache eviction priority' on 'prefetch'", &[Target::sm(80)], Stage::Token),
 ];
-const G305: &[Gate] = &[
+const G303: &[Gate] = &[
     sm("Modifier '.tensormap'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.tensormap'", 8, 0, Stage::Token),
 ];
-const G306: &[Gate] = &[
+const G304: &[Gate] = &[
     sm("Instruction 'prefetchu'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetchu'", 2, 0, Stage::Form),
 ];
-const G307: &[Gate] =
+const G305: &[Gate] =
     &[sm("Instruction 'prmt'", &[Target::sm(20)], Stage::Form), ptx("Feature 'prmt'", 2, 0, Stage::Form)];
-const G308: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G309: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Form)];
-const G310: &[Gate] = &[
+const G306: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G307: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G308: &[Gate] = &[
     ptx("Feature 'rcp.approx.f64'", 2, 1, Stage::Form),
     sm("Instruction 'rcp.approx.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G311: &[Gate] = &[
+const G309: &[Gate] = &[
     sm("Instruction 'red with this operation on .b64'", &[Target::sm(32)], Stage::Form),
     ptx("Instruction 'red with this operation on .b64'", 3, 1, Stage::Form),
 ];
-const G312: &[Gate] =
+const G310: &[Gate] =
     &[ptx("Feature 'red'", 1, 2, Stage::Form), sm("Instruction 'red'", &[Target::sm(11)], Stage::Form)];
-const G313: &[Gate] = &[
+const G311: &[Gate] = &[
     sm("Instruction 'red.add.f64'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction 'red.add.f64'", 5, 0, Stage::Form),
 ];
-const G314: &[Gate] = &[
+const G312: &[Gate] = &[
     sm("Instruction 'red of 64 bits'", &[Target::sm(12)], Stage::Form),
     ptx("Instruction 'red of 64 bits'", 1, 2, Stage::Form),
 ];
-const G315: &[Gate] = &[
+const G313: &[Gate] = &[
     sm("Instruction 'red.shared of 64 bits'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction 'red.shared of 64 bits'", 2, 0, Stage::Form),
 ];
-const G316: &[Gate] = &[
+const G314: &[Gate] = &[
     ptx("Feature 'red with .noftz and .f32'", 9, 4, Stage::Form),
     sm("Feature 'red with .noftz and .f32'", &[Target::sm(90)], Stage::Form),
 ];
-const G317: &[Gate] = &[
+const G315: &[Gate] = &[
     ptx("Feature 'red'", 1, 2, Stage::Form),
     sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
     sm("Instruction 'red.add.f32'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction 'red.add.f32'", 2, 0, Stage::Form),
 ];
-const G318: &[Gate] = &[
+const G316: &[Gate] = &[
     sm("Instruction 'red.add.f16'", &[Target::sm(70)], Stage::Form),
     ptx("Instruction 'red.add.f16'", 6, 3, Stage::Form),
 ];
-const G319: &[Gate] = &[
+const G317: &[Gate] = &[
     sm("Instruction 'red.add.f16x2'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction 'red.add.f16x2'", 6, 2, Stage::Form),
 ];
-const G320: &[Gate] = &[
+const G318: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Instruction 'red.add.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction 'red.add.bf16'", 7, 8, Stage::Form),
 ];
-const G321: &[Gate] = &[
+const G319: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Instruction 'red.add.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction 'red.add.bf16x2'", 7, 8, Stage::Form),
 ];
-const G322: &[Gate] = &[
+const G320: &[Gate] = &[
     sm("Instruction 'red with this operation on 64 bits'", &[Target::sm(32)], Stage::Form),
     ptx("Instruction 'red with this operation on 64 bits'", 3, 1, Stage::Form),
 ];
-const G323: &[Gate] = &[
+const G321: &[Gate] = &[
     ptx("Feature 'red'", 1, 2, Stage::Form),
     sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
     sm("Feature 'red instruction with vector types'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'red instruction with vector types'", 8, 1, Stage::Form),
 ];
-const G324: &[Gate] = &[
+const G322: &[Gate] = &[
     ptx("Feature 'red.async'", 8, 1, Stage::Form),
     sm("Feature 'red.async'", &[Target::sm(90)], Stage::Form),
 ];
-const G325: &[Gate] = &[
+const G323: &[Gate] = &[
     sm("Feature 'st.async/red.async with .mmio modifier'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .mmio modifier'", 8, 7, Stage::Form),
 ];
-const G326: &[Gate] = &[
-    sm("Feature 'st.async/red.async with .global state space'", &[Target::sm(100)], Stage::Form),
-    ptx("Feature 'st.async/red.async with .global state space'", 8, 7, Stage::Form),
+const G324: &[Gate] = &[
+    sm("Feature 'st.async/red.async with .release modifier'", &[Target::sm(100)], Stage::Form),
+    ptx("Feature 'st.async/red.async with .release modifier'", 8, 7, Stage::Form),
 ];
-const G327: &[Gate] =
+const G325: &[Gate] =
     &[sm("Feature 'redux'", &[Target::sm(80)], Stage::Form), ptx("Feature 'redux'", 7, 0, Stage::Form)];
-const G328: &[Gate] = &[
+const G326: &[Gate] = &[
     sm("Instruction 'redux.f32'", &[Target::new(100, Suffix::Family)], Stage::Form),
     ptx("Instruction 'redux.f32'", 8, 6, Stage::Form),
 ];
-const G329: &[Gate] = &[
+const G327: &[Gate] = &[
     ptx("Feature 'rsqrt.approx.ftz.f64'", 4, 0, Stage::Form),
     sm("Instruction 'rsqrt.approx.ftz.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G330: &[Gate] =
+const G328: &[Gate] =
     &[sm("Feature 'set.bf16'", &[Target::sm(90)], Stage::Form), ptx("Feature 'set.bf16'", 7, 8, Stage::Form)];
-const G331: &[Gate] = &[
+const G329: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Late),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Late),
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
@@ -1498,7 +1494,7 @@ const G331: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G332: &[Gate] = &[
+const G330: &[Gate] = &[
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
     sm(
         "Feature 'half precision floating point set instruction with integer result'",
@@ -1506,11 +1502,11 @@ const G332: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G333: &[Gate] = &[
+const G331: &[Gate] = &[
     sm("Feature 'set.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'set.bf16x2'", 7, 8, Stage::Form),
 ];
-const G334: &[Gate] = &[
+const G332: &[Gate] = &[
     ptx("Feature 'setmaxnreg.inc'", 8, 0, Stage::Form),
     sm(
         "Instruction 'setmaxnreg.inc'",
@@ -1523,7 +1519,7 @@ const G334: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G335: &[Gate] = &[
+const G333: &[Gate] = &[
     ptx("Feature 'setmaxnreg.dec'", 8, 0, Stage::Form),
     sm(
         "Instruction 'setmaxnreg.dec'",
@@ -1536,70 +1532,74 @@ const G335: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G336: &[Gate] = &[
+const G334: &[Gate] = &[
     sm("Feature 'setp.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16'", 7, 8, Stage::Form),
 ];
-const G337: &[Gate] = &[
+const G335: &[Gate] = &[
     sm("Feature 'setp.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16x2'", 7, 8, Stage::Form),
 ];
-const G338: &[Gate] =
+const G336: &[Gate] =
     &[sm("Instruction 'shf'", &[Target::sm(32)], Stage::Form), ptx("Feature 'shf'", 3, 1, Stage::Form)];
-const G339: &[Gate] = &[
+const G337: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'shfl'", 3, 0, Stage::Form),
     until("Instruction 'shfl' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G340: &[Gate] = &[
+const G338: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'shfl'", 3, 0, Stage::Form),
     ptx("Feature 'shfl.sync'", 6, 0, Stage::Form),
 ];
-const G341: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G342: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Form)];
-const G343: &[Gate] = &[
+const G339: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G340: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G341: &[Gate] = &[
     sm("Instruction 'st'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G344: &[Gate] = &[
+const G342: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_normal' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G345: &[Gate] = &[
+const G343: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_unchanged' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G346: &[Gate] = &[
+const G344: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_first' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G347: &[Gate] = &[
+const G345: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_last' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G348: &[Gate] = &[
+const G346: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.no_allocate' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G349: &[Gate] =
+const G347: &[Gate] =
     &[ptx("Feature 'st.async'", 8, 1, Stage::Form), sm("Feature 'st.async'", &[Target::sm(90)], Stage::Form)];
-const G350: &[Gate] = &[
+const G348: &[Gate] = &[
+    sm("Feature 'st.async/red.async with .global state space'", &[Target::sm(100)], Stage::Form),
+    ptx("Feature 'st.async/red.async with .global state space'", 8, 7, Stage::Form),
+];
+const G349: &[Gate] = &[
     sm("Feature 'stackrestore'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stackrestore'", 7, 3, Stage::Form),
 ];
-const G351: &[Gate] = &[
+const G350: &[Gate] = &[
     sm("Feature 'stacksave'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stacksave'", 7, 3, Stage::Form),
 ];
-const G352: &[Gate] =
+const G351: &[Gate] =
     &[sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form), ptx("Feature 'stmatrix'", 7, 8, Stage::Form)];
-const G353: &[Gate] = &[sm(
+const G352: &[Gate] = &[sm(
     "Feature '.m16n8'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
     Stage::Token,
 )];
-const G354: &[Gate] = &[
+const G353: &[Gate] = &[
     sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'stmatrix'", 7, 8, Stage::Form),
     ptx("Feature '.m16n8'", 8, 6, Stage::Form),
@@ -1613,79 +1613,82 @@ const G354: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G355: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G356: &[Gate] = &[
+const G354: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G355: &[Gate] = &[
     sm("Feature 'sub.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32x2'", 8, 6, Stage::Form),
 ];
-const G357: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G358: &[Gate] = &[
+const G356: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G357: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16'", 7, 8, Stage::Form),
 ];
-const G359: &[Gate] = &[
+const G358: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16x2'", 7, 8, Stage::Form),
 ];
-const G360: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
-const G361: &[Gate] = &[
+const G359: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
+const G360: &[Gate] = &[
     sm("Feature 'sub.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.f16'", 8, 6, Stage::Form),
 ];
-const G362: &[Gate] = &[
+const G361: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G363: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
-const G364: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
-const G365: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
-const G366: &[Gate] = &[
+const G362: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
+const G363: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
+const G364: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
+const G365: &[Gate] = &[
     sm("Instruction 'suld'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G367: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
-const G368: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
-const G369: &[Gate] = &[
+const G366: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
+const G367: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
+const G368: &[Gate] = &[
     ptx("Feature '64-bit min/max operation on sured.b'", 8, 1, Stage::Form),
     sm("Feature '64-bit min/max operation on sured.b'", &[Target::sm(50)], Stage::Form),
 ];
+const G369: &[Gate] = &[sm("Instruction 'sured.b'", &[Target::sm(20)], Stage::Form)];
 const G370: &[Gate] = &[
     ptx("Feature '.b64 on sured.p'", 8, 1, Stage::Form),
     sm("Feature '.b64 on sured.p'", &[Target::sm(50)], Stage::Form),
 ];
-const G371: &[Gate] = &[
+const G371: &[Gate] = &[sm("Instruction 'sured.p'", &[Target::sm(20)], Stage::Form)];
+const G372: &[Gate] = &[
     sm("Instruction 'sust'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G372: &[Gate] = &[
+const G373: &[Gate] = &[
     sm("Feature 'sust.p with array geometry'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'sust.p with array geometry'", 4, 1, Stage::Form),
 ];
-const G373: &[Gate] =
+const G374: &[Gate] = &[sm("Instruction 'sust.p'", &[Target::sm(20)], Stage::Form)];
+const G375: &[Gate] =
     &[sm("Instruction 'szext'", &[Target::sm(70)], Stage::Form), ptx("Feature 'szext'", 7, 6, Stage::Form)];
-const G374: &[Gate] =
+const G376: &[Gate] =
     &[sm("Feature 'tanh'", &[Target::sm(75)], Stage::Form), ptx("Feature 'tanh'", 7, 0, Stage::Form)];
-const G375: &[Gate] = &[
+const G377: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16'", 7, 8, Stage::Form),
 ];
-const G376: &[Gate] = &[
+const G378: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16x2'", 7, 8, Stage::Form),
 ];
-const G377: &[Gate] = &[
+const G379: &[Gate] = &[
     ptx("Feature '.cta_group::1'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::1'",
@@ -1693,7 +1696,7 @@ const G377: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G378: &[Gate] = &[
+const G380: &[Gate] = &[
     ptx("Feature '.cta_group::2'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::2'",
@@ -1701,7 +1704,7 @@ const G378: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G379: &[Gate] = &[
+const G381: &[Gate] = &[
     ptx("Feature 'tcgen05.alloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.alloc'",
@@ -1709,7 +1712,7 @@ const G379: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G380: &[Gate] = &[
+const G382: &[Gate] = &[
     ptx("Feature 'tcgen05.dealloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.dealloc'",
@@ -1717,7 +1720,7 @@ const G380: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G381: &[Gate] = &[
+const G383: &[Gate] = &[
     ptx("Feature 'tcgen05.relinquish_alloc_permit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.relinquish_alloc_permit'",
@@ -1725,27 +1728,27 @@ const G381: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G382: &[Gate] = &[sm(
+const G384: &[Gate] = &[sm(
     "Feature '.16x64b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G383: &[Gate] = &[sm(
+const G385: &[Gate] = &[sm(
     "Feature '.16x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G384: &[Gate] = &[sm(
+const G386: &[Gate] = &[sm(
     "Feature '.16x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G385: &[Gate] = &[sm(
+const G387: &[Gate] = &[sm(
     "Feature '.32x32b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G386: &[Gate] = &[
+const G388: &[Gate] = &[
     ptx("Feature 'tcgen05.ld'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.ld'",
@@ -1753,12 +1756,12 @@ const G386: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G387: &[Gate] = &[sm(
+const G389: &[Gate] = &[sm(
     "Feature '.16x32bx2'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G388: &[Gate] = &[
+const G390: &[Gate] = &[
     ptx("Feature 'tcgen05.st'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.st'",
@@ -1766,7 +1769,7 @@ const G388: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G389: &[Gate] = &[
+const G391: &[Gate] = &[
     ptx("Feature 'tcgen05.wait'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.wait'",
@@ -1774,22 +1777,22 @@ const G389: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G390: &[Gate] = &[sm(
+const G392: &[Gate] = &[sm(
     "Feature '.128x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G391: &[Gate] = &[sm(
+const G393: &[Gate] = &[sm(
     "Feature '.4x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G392: &[Gate] = &[sm(
+const G394: &[Gate] = &[sm(
     "Feature '.128x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G393: &[Gate] = &[
+const G395: &[Gate] = &[
     ptx("Feature 'tcgen05.cp'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.cp'",
@@ -1797,17 +1800,17 @@ const G393: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G394: &[Gate] = &[sm(
+const G396: &[Gate] = &[sm(
     "Feature '.64x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G395: &[Gate] = &[sm(
+const G397: &[Gate] = &[sm(
     "Feature '.32x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G396: &[Gate] = &[
+const G398: &[Gate] = &[
     ptx("Feature 'tcgen05.shift'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.shift'",
@@ -1819,7 +1822,7 @@ const G396: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G397: &[Gate] = &[
+const G399: &[Gate] = &[
     ptx("Feature '.kind::f16'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::f16'",
@@ -1827,7 +1830,7 @@ const G397: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G398: &[Gate] = &[
+const G400: &[Gate] = &[
     ptx("Feature '.kind::tf32'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::tf32'",
@@ -1835,7 +1838,7 @@ const G398: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G399: &[Gate] = &[
+const G401: &[Gate] = &[
     ptx("Feature '.kind::i8'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::i8'",
@@ -1843,7 +1846,7 @@ const G399: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G400: &[Gate] = &[
+const G402: &[Gate] = &[
     ptx("Feature '.collector::a::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::fill'",
@@ -1851,7 +1854,7 @@ const G400: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G401: &[Gate] = &[
+const G403: &[Gate] = &[
     ptx("Feature '.collector::a::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::use'",
@@ -1859,7 +1862,7 @@ const G401: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G402: &[Gate] = &[
+const G404: &[Gate] = &[
     ptx("Feature '.collector::a::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::lastuse'",
@@ -1867,7 +1870,7 @@ const G402: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G403: &[Gate] = &[
+const G405: &[Gate] = &[
     ptx("Feature '.collector::a::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::discard'",
@@ -1875,7 +1878,12 @@ const G403: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G404: &[Gate] = &[
+const G406: &[Gate] = &[sm(
+    "Feature '.kind::i8'",
+    &[Target::new(100, Suffix::Architecture), Target::new(110, Suffix::Architecture)],
+    Stage::Form,
+)];
+const G407: &[Gate] = &[
     ptx("Feature 'tcgen05.mma'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma'",
@@ -1883,7 +1891,7 @@ const G404: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G405: &[Gate] = &[
+const G408: &[Gate] = &[
     ptx("Feature '.ashift'", 8, 6, Stage::Token),
     sm(
         "Feature '.ashift'",
@@ -1891,7 +1899,7 @@ const G405: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G406: &[Gate] = &[
+const G409: &[Gate] = &[
     ptx("Feature '.block16'", 8, 8, Stage::Token),
     sm(
         "Feature '.block16'",
@@ -1899,7 +1907,7 @@ const G406: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G407: &[Gate] = &[
+const G410: &[Gate] = &[
     ptx("Feature '.block32'", 8, 8, Stage::Token),
     sm(
         "Feature '.block32'",
@@ -1907,7 +1915,27 @@ const G407: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G408: &[Gate] = &[
+const G411: &[Gate] = &[sm(
+    "Feature '.kind::mxf4 with .sp modifier'",
+    &[
+        Target::new(100, Suffix::Architecture),
+        Target::new(103, Suffix::Architecture),
+        Target::new(107, Suffix::Architecture),
+        Target::new(110, Suffix::Architecture),
+    ],
+    Stage::Form,
+)];
+const G412: &[Gate] = &[sm(
+    "Feature '.kind::mxf4nvf4 with .sp modifier'",
+    &[
+        Target::new(100, Suffix::Architecture),
+        Target::new(103, Suffix::Architecture),
+        Target::new(107, Suffix::Architecture),
+        Target::new(110, Suffix::Architecture),
+    ],
+    Stage::Form,
+)];
+const G413: &[Gate] = &[
     ptx("Feature '.collector::b0::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::fill'",
@@ -1915,7 +1943,7 @@ const G408: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G409: &[Gate] = &[
+const G414: &[Gate] = &[
     ptx("Feature '.collector::b0::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::use'",
@@ -1923,7 +1951,7 @@ const G409: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G410: &[Gate] = &[
+const G415: &[Gate] = &[
     ptx("Feature '.collector::b0::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::lastuse'",
@@ -1931,7 +1959,7 @@ const G410: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G411: &[Gate] = &[
+const G416: &[Gate] = &[
     ptx("Feature '.collector::b0::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::discard'",
@@ -1939,7 +1967,7 @@ const G411: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G412: &[Gate] = &[
+const G417: &[Gate] = &[
     ptx("Feature '.collector::b1::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::fill'",
@@ -1947,7 +1975,7 @@ const G412: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G413: &[Gate] = &[
+const G418: &[Gate] = &[
     ptx("Feature '.collector::b1::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::use'",
@@ -1955,7 +1983,7 @@ const G413: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G414: &[Gate] = &[
+const G419: &[Gate] = &[
     ptx("Feature '.collector::b1::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::lastuse'",
@@ -1963,7 +1991,7 @@ const G414: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G415: &[Gate] = &[
+const G420: &[Gate] = &[
     ptx("Feature '.collector::b1::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::discard'",
@@ -1971,7 +1999,7 @@ const G415: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G416: &[Gate] = &[
+const G421: &[Gate] = &[
     ptx("Feature '.collector::b2::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::fill'",
@@ -1979,7 +2007,7 @@ const G416: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G417: &[Gate] = &[
+const G422: &[Gate] = &[
     ptx("Feature '.collector::b2::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::use'",
@@ -1987,7 +2015,7 @@ const G417: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G418: &[Gate] = &[
+const G423: &[Gate] = &[
     ptx("Feature '.collector::b2::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::lastuse'",
@@ -1995,7 +2023,7 @@ const G418: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G419: &[Gate] = &[
+const G424: &[Gate] = &[
     ptx("Feature '.collector::b2::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::discard'",
@@ -2003,7 +2031,7 @@ const G419: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G420: &[Gate] = &[
+const G425: &[Gate] = &[
     ptx("Feature '.collector::b3::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::fill'",
@@ -2011,7 +2039,7 @@ const G420: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G421: &[Gate] = &[
+const G426: &[Gate] = &[
     ptx("Feature '.collector::b3::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::use'",
@@ -2019,7 +2047,7 @@ const G421: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G422: &[Gate] = &[
+const G427: &[Gate] = &[
     ptx("Feature '.collector::b3::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::lastuse'",
@@ -2027,7 +2055,7 @@ const G422: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G423: &[Gate] = &[
+const G428: &[Gate] = &[
     ptx("Feature '.collector::b3::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::discard'",
@@ -2035,7 +2063,7 @@ const G423: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G424: &[Gate] = &[
+const G429: &[Gate] = &[
     ptx("Feature 'tcgen05.mma.ws'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma.ws'",
@@ -2049,7 +2077,7 @@ const G424: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G425: &[Gate] = &[
+const G430: &[Gate] = &[
     ptx("Feature 'tcgen05.commit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.commit'",
@@ -2057,7 +2085,7 @@ const G425: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G426: &[Gate] = &[
+const G431: &[Gate] = &[
     ptx("Feature 'tcgen05.fence'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.fence'",
@@ -2065,7 +2093,7 @@ const G426: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G427: &[Gate] = &[
+const G432: &[Gate] = &[
     ptx("Feature 'tensormap.replace.swizzle_atomicity'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tensormap.replace.swizzle_atomicity'",
@@ -2077,7 +2105,7 @@ const G427: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G428: &[Gate] = &[
+const G433: &[Gate] = &[
     ptx("Feature 'tensormap.replace'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.replace'",
@@ -2090,120 +2118,138 @@ const G428: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G429: &[Gate] = &[
+const G434: &[Gate] = &[
     ptx("Feature 'tensormap.cp_fenceproxy'", 8, 3, Stage::Form),
-    sm("Instruction 'tensormap.cp_fenceproxy'", &[Target::sm(90)], Stage::Form),
+    sm(
+        "Instruction 'tensormap.cp_fenceproxy'",
+        &[Target::sm(90), Target::new(90, Suffix::Architecture)],
+        Stage::Form,
+    ),
 ];
-const G430: &[Gate] =
+const G435: &[Gate] =
     &[sm("Instruction 'testp'", &[Target::sm(20)], Stage::Form), ptx("Feature 'testp'", 2, 0, Stage::Form)];
-const G431: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
-const G432: &[Gate] = &[
+const G436: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
+const G437: &[Gate] = &[
     sm("Feature 'multi-sample textures'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'multi-sample textures'", 3, 2, Stage::Modifier),
 ];
-const G433: &[Gate] = &[ptx("Feature 'tex.uni'", 3, 2, Stage::Form)];
-const G434: &[Gate] = &[ptx("Feature 'tex.base'", 3, 1, Stage::Form)];
-const G435: &[Gate] = &[ptx("Feature 'tex.level'", 3, 1, Stage::Form)];
-const G436: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
-const G437: &[Gate] = &[ptx("Feature 'tex.grad'", 3, 1, Stage::Form)];
-const G438: &[Gate] = &[
+const G438: &[Gate] = &[ptx("Feature 'tex.uni'", 3, 2, Stage::Form)];
+const G439: &[Gate] = &[
+    sm("Instruction 'tex.base'", &[Target::sm(20)], Stage::Form),
+    ptx("Feature 'tex.base'", 3, 1, Stage::Form),
+];
+const G440: &[Gate] = &[
+    sm("Instruction 'tex.level'", &[Target::sm(20)], Stage::Form),
+    ptx("Feature 'tex.level'", 3, 1, Stage::Form),
+];
+const G441: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
+const G442: &[Gate] = &[
+    sm("Instruction 'tex.grad'", &[Target::sm(20)], Stage::Form),
+    ptx("Feature 'tex.grad'", 3, 1, Stage::Form),
+];
+const G443: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tex'", 4, 3, Stage::Form),
 ];
-const G439: &[Gate] = &[
+const G444: &[Gate] = &[
+    sm("Instruction 'tex.base'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.base'", 3, 1, Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tex'", 4, 3, Stage::Form),
 ];
-const G440: &[Gate] = &[
+const G445: &[Gate] = &[
+    sm("Instruction 'tex.level'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.level'", 3, 1, Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tex'", 4, 3, Stage::Form),
 ];
-const G441: &[Gate] = &[
+const G446: &[Gate] = &[
+    sm("Instruction 'tex.grad'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.grad'", 3, 1, Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tex'", 4, 3, Stage::Form),
 ];
-const G442: &[Gate] = &[ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form)];
-const G443: &[Gate] = &[ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form)];
-const G444: &[Gate] = &[ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form)];
-const G445: &[Gate] = &[ptx("Feature 'tld4.uni'", 3, 2, Stage::Form)];
-const G446: &[Gate] = &[
+const G447: &[Gate] = &[ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form)];
+const G448: &[Gate] = &[ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form)];
+const G449: &[Gate] = &[ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form)];
+const G450: &[Gate] = &[ptx("Feature 'tld4.uni'", 3, 2, Stage::Form)];
+const G451: &[Gate] = &[sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form)];
+const G452: &[Gate] = &[
+    sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tld4'", 4, 3, Stage::Form),
 ];
-const G447: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
-const G448: &[Gate] = &[
+const G453: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
+const G454: &[Gate] = &[
     ptx("Feature 'num_samples attribute'", 4, 1, Stage::Form),
     sm("Feature 'num_samples attribute'", &[Target::sm(30)], Stage::Form),
 ];
-const G449: &[Gate] = &[
+const G455: &[Gate] = &[
     sm("Instruction 'txq.level'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'txq.level'", 4, 3, Stage::Form),
 ];
-const G450: &[Gate] =
-    &[sm("Instruction 'vabsdiff'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G451: &[Gate] =
-    &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G452: &[Gate] =
-    &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G453: &[Gate] =
-    &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G454: &[Gate] =
-    &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G455: &[Gate] =
-    &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G456: &[Gate] =
-    &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G457: &[Gate] =
-    &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G458: &[Gate] =
-    &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G459: &[Gate] =
-    &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G460: &[Gate] =
-    &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G461: &[Gate] =
-    &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G462: &[Gate] =
-    &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G463: &[Gate] =
-    &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G464: &[Gate] =
+    &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G465: &[Gate] =
+    &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G466: &[Gate] =
+    &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G467: &[Gate] =
+    &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G468: &[Gate] =
+    &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G469: &[Gate] =
+    &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G470: &[Gate] =
     &[sm("Instruction 'vmin4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G465: &[Gate] = &[
+const G471: &[Gate] = &[
     ptx("Feature 'vote.ballot'", 2, 0, Stage::Form),
     sm("Instruction 'vote.ballot'", &[Target::sm(20)], Stage::Form),
 ];
-const G466: &[Gate] = &[
+const G472: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     until("Instruction 'vote' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G467: &[Gate] = &[
+const G473: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     ptx("Feature 'vote.sync'", 6, 0, Stage::Form),
     sm("Instruction 'vote.sync'", &[Target::sm(30)], Stage::Form),
 ];
-const G468: &[Gate] =
-    &[sm("Instruction 'vset'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G469: &[Gate] =
-    &[sm("Instruction 'vset2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G470: &[Gate] =
-    &[sm("Instruction 'vset4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G471: &[Gate] =
-    &[sm("Instruction 'vshl'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G472: &[Gate] =
-    &[sm("Instruction 'vshr'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G473: &[Gate] =
-    &[sm("Instruction 'vsub'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G474: &[Gate] =
-    &[sm("Instruction 'vsub2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vset'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G475: &[Gate] =
+    &[sm("Instruction 'vset2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G476: &[Gate] =
+    &[sm("Instruction 'vset4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G477: &[Gate] =
+    &[sm("Instruction 'vshl'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G478: &[Gate] =
+    &[sm("Instruction 'vshr'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G479: &[Gate] =
+    &[sm("Instruction 'vsub'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G480: &[Gate] =
+    &[sm("Instruction 'vsub2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G481: &[Gate] =
     &[sm("Instruction 'vsub4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G476: &[Gate] = &[
+const G482: &[Gate] = &[
     ptx("Feature 'WGMMA with floating point types'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with floating point types'",
@@ -2211,20 +2257,25 @@ const G476: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G477: &[Gate] = &[
+const G483: &[Gate] = &[
     ptx("Feature 'WGMMA with FP8 types'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.mma_async with FP8 types'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G478: &[Gate] = &[ptx("Feature 'WGMMA with mixed integer types'", 8, 4, Stage::Form)];
-const G479: &[Gate] = &[
-    ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form),
+const G484: &[Gate] = &[sm(
+    "Instruction 'wgmma.mma_async with integer types'",
+    &[Target::new(90, Suffix::Architecture)],
+    Stage::Form,
+)];
+const G485: &[Gate] = &[
+    ptx("Feature 'WGMMA with mixed integer types'", 8, 4, Stage::Form),
     sm(
-        "Instruction 'wgmma.mma_async with integer types'",
+        "Instruction 'wgmma.mma_async with mixed integer types'",
         &[Target::new(90, Suffix::Architecture)],
         Stage::Form,
     ),
 ];
-const G480: &[Gate] = &[
+const G486: &[Gate] = &[ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form)];
+const G487: &[Gate] = &[
     ptx("Feature 'WGMMA with boolean type'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with boolean type'",
@@ -2232,97 +2283,107 @@ const G480: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G481: &[Gate] = &[
+const G488: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with floating point types'", 8, 2, Stage::Form),
     sm(
-        "Instruction 'wgmma.mma_async with floating point types'",
+        "Instruction 'Sparse wgmma.mma_async with floating point types'",
         &[Target::new(90, Suffix::Architecture)],
         Stage::Form,
     ),
 ];
-const G482: &[Gate] = &[
+const G489: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with FP8 types'", 8, 2, Stage::Form),
-    sm("Instruction 'wgmma.mma_async with FP8 types'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
-];
-const G483: &[Gate] = &[
-    ptx("Feature 'Sparse WGMMA with integer types'", 8, 2, Stage::Form),
     sm(
-        "Instruction 'wgmma.mma_async with integer types'",
+        "Instruction 'Sparse wgmma.mma_async with FP8 types'",
         &[Target::new(90, Suffix::Architecture)],
         Stage::Form,
     ),
 ];
-const G484: &[Gate] = &[
+const G490: &[Gate] = &[sm(
+    "Instruction 'Sparse wgmma.mma_async with integer types'",
+    &[Target::new(90, Suffix::Architecture)],
+    Stage::Form,
+)];
+const G491: &[Gate] = &[
+    ptx("Feature 'Sparse WGMMA with mixed integer types'", 8, 4, Stage::Form),
+    sm(
+        "Instruction 'Sparse wgmma.mma_async with mixed integer types'",
+        &[Target::new(90, Suffix::Architecture)],
+        Stage::Form,
+    ),
+];
+const G492: &[Gate] = &[ptx("Feature 'Sparse WGMMA with integer types'", 8, 2, Stage::Form)];
+const G493: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.fence'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G485: &[Gate] = &[
+const G494: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.commit_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G486: &[Gate] = &[
+const G495: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.wait_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G487: &[Gate] = &[
+const G496: &[Gate] = &[
     ptx("Feature '.m16n16k16'", 6, 0, Stage::Form),
     sm("Modifier '.m16n16k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G488: &[Gate] = &[
+const G497: &[Gate] = &[
     ptx("Feature '.m8n32k16'", 6, 1, Stage::Form),
     sm("Modifier '.m8n32k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G489: &[Gate] = &[
+const G498: &[Gate] = &[
     ptx("Feature '.m32n8k16'", 6, 1, Stage::Form),
     sm("Modifier '.m32n8k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G490: &[Gate] = &[
+const G499: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G491: &[Gate] = &[
+const G500: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'WMMA with .bf16/.tf32 FP types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with .bf16/.tf32 FP types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G492: &[Gate] = &[
+const G501: &[Gate] = &[
     ptx("Feature '.m16n16k8'", 7, 0, Stage::Form),
     sm("Modifier '.m16n16k8'", &[Target::sm(80)], Stage::Form),
 ];
-const G493: &[Gate] =
+const G502: &[Gate] =
     &[ptx("Feature '.m8n8k4'", 7, 0, Stage::Form), sm("Modifier '.m8n8k4'", &[Target::sm(80)], Stage::Form)];
-const G494: &[Gate] = &[
+const G503: &[Gate] = &[
     ptx("Feature 'WMMA with fp64 types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with fp64 types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G495: &[Gate] = &[
+const G504: &[Gate] = &[
     ptx("Feature 'WMMA with integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with integer types'", &[Target::sm(72)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G496: &[Gate] = &[
+const G505: &[Gate] = &[
     ptx("Feature '.m8n8k32'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k32'", &[Target::sm(75)], Stage::Form),
 ];
-const G497: &[Gate] = &[
+const G506: &[Gate] = &[
     ptx("Feature 'WMMA with sub-byte integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with sub-byte integer types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G498: &[Gate] = &[
+const G507: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G499: &[Gate] = &[
+const G508: &[Gate] = &[
     ptx("Feature 'WMMA with bit types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with bit types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G500: &[Gate] = &[
+const G509: &[Gate] = &[
     ptx("Modifier '.and' on 'wmma.mma'", 7, 1, Stage::Form),
     sm("Modifier '.and' on 'wmma.mma'", &[Target::sm(80)], Stage::Form),
 ];
@@ -2427,22 +2488,23 @@ const C72: &[Choice] = &[ty(Type::B16), ty(Type::B32), ty(Type::B64)];
 const C73: &[Choice] = &[ty(Type::F32), ty(Type::F64)];
 const C74: &[Choice] = &[md(Mod::Approx).gated(G78)];
 const C75: &[Choice] = &[md(Mod::Ca).gated(G79), md(Mod::Cg).gated(G79)];
-const C76: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
+const C76: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta)];
 const C77: &[Choice] = &[md(Mod::L264B).gated(G80), md(Mod::L2128B).gated(G80), md(Mod::L2256B).gated(G81)];
 const C78: &[Choice] = &[md(Mod::CommitGroup)];
 const C79: &[Choice] = &[md(Mod::WaitGroup)];
 const C80: &[Choice] = &[md(Mod::WaitAll)];
 const C81: &[Choice] = &[md(Mod::Mbarrier)];
 const C82: &[Choice] = &[md(Mod::Noinc)];
-const C83: &[Choice] = &[ty(Type::B64)];
-const C84: &[Choice] = &[md(Mod::Bulk)];
-const C85: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::SharedCta).gated(G88)];
-const C86: &[Choice] = &[md(Mod::SharedCluster).gated(G26)];
-const C87: &[Choice] = &[md(Mod::BulkGroup).gated(G90)];
-const C88: &[Choice] = &[md(Mod::MulticastCluster).gated(G91)];
-const C89: &[Choice] = &[md(Mod::CpMask)];
-const C90: &[Choice] = &[md(Mod::Reduce)];
-const C91: &[Choice] = &[
+const C83: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
+const C84: &[Choice] = &[ty(Type::B64)];
+const C85: &[Choice] = &[md(Mod::Bulk)];
+const C86: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::SharedCta).gated(G88)];
+const C87: &[Choice] = &[md(Mod::SharedCluster).gated(G26)];
+const C88: &[Choice] = &[md(Mod::BulkGroup).gated(G90)];
+const C89: &[Choice] = &[md(Mod::MulticastCluster).gated(G91)];
+const C90: &[Choice] = &[md(Mod::CpMask)];
+const C91: &[Choice] = &[md(Mod::Reduce)];
+const C92: &[Choice] = &[
     md(Mod::Add),
     md(Mod::Min),
     md(Mod::Max),
@@ -2452,7 +2514,7 @@ const C91: &[Choice] = &[
     md(Mod::Or),
     md(Mod::Xor),
 ];
-const C92: &[Choice] = &[
+const C93: &[Choice] = &[
     ty(Type::F16),
     ty(Type::Bf16).gated(G3),
     ty(Type::B32),
@@ -2464,27 +2526,27 @@ const C92: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C93: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64)];
-const C94: &[Choice] = &[md(Mod::Prefetch)];
-const C95: &[Choice] = &[md(Mod::L2)];
-const C96: &[Choice] = &[md(Mod::Read).gated(G96)];
-const C97: &[Choice] = &[md(Mod::Tensor)];
-const C98: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d), md(Mod::N4d), md(Mod::N5d)];
-const C99: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::SharedCta).gated(G98)];
-const C100: &[Choice] = &[md(Mod::Tile).gated(G99)];
-const C101: &[Choice] = &[md(Mod::CtaGroup1), md(Mod::CtaGroup2)];
-const C102: &[Choice] = &[md(Mod::N3d)];
-const C103: &[Choice] = &[md(Mod::Im2col)];
-const C104: &[Choice] = &[md(Mod::N4d)];
-const C105: &[Choice] = &[md(Mod::N5d)];
-const C106: &[Choice] = &[md(Mod::Im2colNoOffs)];
-const C107: &[Choice] = &[md(Mod::Range)];
-const C108: &[Choice] =
+const C94: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64)];
+const C95: &[Choice] = &[md(Mod::Prefetch)];
+const C96: &[Choice] = &[md(Mod::L2)];
+const C97: &[Choice] = &[md(Mod::Read).gated(G96)];
+const C98: &[Choice] = &[md(Mod::Tensor)];
+const C99: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d), md(Mod::N4d), md(Mod::N5d)];
+const C100: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::SharedCta).gated(G98)];
+const C101: &[Choice] = &[md(Mod::Tile).gated(G99)];
+const C102: &[Choice] = &[md(Mod::CtaGroup1), md(Mod::CtaGroup2)];
+const C103: &[Choice] = &[md(Mod::N3d)];
+const C104: &[Choice] = &[md(Mod::Im2col)];
+const C105: &[Choice] = &[md(Mod::N4d)];
+const C106: &[Choice] = &[md(Mod::N5d)];
+const C107: &[Choice] = &[md(Mod::Im2colNoOffs)];
+const C108: &[Choice] = &[md(Mod::Range)];
+const C109: &[Choice] =
     &[md(Mod::L2EvictLast), md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictUnchanged)];
-const C109: &[Choice] = &[md(Mod::L2EvictFirst), md(Mod::L2EvictUnchanged)];
-const C110: &[Choice] = &[md(Mod::Fractional)];
-const C111: &[Choice] = &[md(Mod::Cvt)];
-const C112: &[Choice] = &[
+const C110: &[Choice] = &[md(Mod::L2EvictFirst), md(Mod::L2EvictUnchanged)];
+const C111: &[Choice] = &[md(Mod::Fractional)];
+const C112: &[Choice] = &[md(Mod::Cvt)];
+const C113: &[Choice] = &[
     ty(Type::U8),
     ty(Type::U16),
     ty(Type::U32),
@@ -2494,36 +2556,36 @@ const C112: &[Choice] = &[
     ty(Type::S32),
     ty(Type::S64),
 ];
-const C113: &[Choice] = &[md(Mod::Rni), md(Mod::Rzi), md(Mod::Rmi), md(Mod::Rpi)];
-const C114: &[Choice] = &[ty(Type::F16)];
-const C115: &[Choice] = &[ty(Type::Bf16).gated(G3)];
-const C116: &[Choice] = &[md(Mod::Rn), md(Mod::Rz)];
-const C117: &[Choice] = &[md(Mod::Relu).gated(G113)];
-const C118: &[Choice] = &[md(Mod::Satfinite).gated(G114)];
-const C119: &[Choice] = &[md(Mod::Rna)];
-const C120: &[Choice] = &[ty(Type::Tf32).gated(G116)];
-const C121: &[Choice] = &[ty(Type::F16x2)];
-const C122: &[Choice] = &[ty(Type::Bf16x2).gated(G4)];
-const C123: &[Choice] = &[md(Mod::Rs).gated(G120)];
-const C124: &[Choice] = &[ty(Type::E4m3x2).gated(G121), ty(Type::E5m2x2).gated(G122)];
-const C125: &[Choice] = &[ty(Type::E2m3x2), ty(Type::E3m2x2)];
-const C126: &[Choice] = &[ty(Type::E2m1x2)];
-const C127: &[Choice] = &[md(Mod::Rz), md(Mod::Rp)];
-const C128: &[Choice] = &[ty(Type::Ue8m0x2)];
-const C129: &[Choice] = &[ty(Type::E4m3x4), ty(Type::E5m2x4)];
-const C130: &[Choice] = &[ty(Type::E2m3x4), ty(Type::E3m2x4)];
-const C131: &[Choice] = &[ty(Type::E2m1x4)];
-const C132: &[Choice] = &[md(Mod::Pack)];
-const C133: &[Choice] = &[ty(Type::U16), ty(Type::S16)];
-const C134: &[Choice] = &[
-    ty(Type::U2).gated(G126),
-    ty(Type::S2).gated(G127),
-    ty(Type::U4).gated(G128),
-    ty(Type::S4).gated(G129),
+const C114: &[Choice] = &[md(Mod::Rni), md(Mod::Rzi), md(Mod::Rmi), md(Mod::Rpi)];
+const C115: &[Choice] = &[ty(Type::F16)];
+const C116: &[Choice] = &[ty(Type::Bf16).gated(G3)];
+const C117: &[Choice] = &[md(Mod::Rn), md(Mod::Rz)];
+const C118: &[Choice] = &[md(Mod::Relu).gated(G111)];
+const C119: &[Choice] = &[md(Mod::Satfinite).gated(G112)];
+const C120: &[Choice] = &[md(Mod::Rna)];
+const C121: &[Choice] = &[ty(Type::Tf32).gated(G114)];
+const C122: &[Choice] = &[ty(Type::F16x2)];
+const C123: &[Choice] = &[ty(Type::Bf16x2).gated(G4)];
+const C124: &[Choice] = &[md(Mod::Rs).gated(G118)];
+const C125: &[Choice] = &[ty(Type::E4m3x2).gated(G119), ty(Type::E5m2x2).gated(G120)];
+const C126: &[Choice] = &[ty(Type::E2m3x2), ty(Type::E3m2x2)];
+const C127: &[Choice] = &[ty(Type::E2m1x2)];
+const C128: &[Choice] = &[md(Mod::Rz), md(Mod::Rp)];
+const C129: &[Choice] = &[ty(Type::Ue8m0x2)];
+const C130: &[Choice] = &[ty(Type::E4m3x4), ty(Type::E5m2x4)];
+const C131: &[Choice] = &[ty(Type::E2m3x4), ty(Type::E3m2x4)];
+const C132: &[Choice] = &[ty(Type::E2m1x4)];
+const C133: &[Choice] = &[md(Mod::Pack)];
+const C134: &[Choice] = &[ty(Type::U16), ty(Type::S16)];
+const C135: &[Choice] = &[
+    ty(Type::U2).gated(G124),
+    ty(Type::S2).gated(G125),
+    ty(Type::U4).gated(G126),
+    ty(Type::S4).gated(G127),
     ty(Type::U8),
     ty(Type::S8),
 ];
-const C135: &[Choice] = &[
+const C136: &[Choice] = &[
     md(Mod::Const),
     md(Mod::Global),
     md(Mod::Local),
@@ -2531,55 +2593,55 @@ const C135: &[Choice] = &[
     md(Mod::SharedCta).gated(G25),
     md(Mod::SharedCluster).gated(G26),
     md(Mod::Param),
-    md(Mod::ParamEntry).gated(G130),
+    md(Mod::ParamEntry).gated(G128),
 ];
-const C136: &[Choice] = &[md(Mod::To)];
-const C137: &[Choice] = &[md(Mod::Full)];
-const C138: &[Choice] =
+const C137: &[Choice] = &[md(Mod::To)];
+const C138: &[Choice] = &[md(Mod::Full)];
+const C139: &[Choice] =
     &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S32), ty(Type::S64)];
-const C139: &[Choice] = &[md(Mod::Lo), md(Mod::Hi)];
-const C140: &[Choice] = &[ty(Type::U32), ty(Type::S32)];
-const C141: &[Choice] = &[ty(Type::Bf16).gated(G143), ty(Type::Bf16x2).gated(G144)];
-const C142: &[Choice] = &[
-    md(Mod::Sc).gated(G145),
+const C140: &[Choice] = &[md(Mod::Lo), md(Mod::Hi)];
+const C141: &[Choice] = &[ty(Type::U32), ty(Type::S32)];
+const C142: &[Choice] = &[ty(Type::Bf16).gated(G141), ty(Type::Bf16x2).gated(G142)];
+const C143: &[Choice] = &[
+    md(Mod::Sc).gated(G143),
     md(Mod::AcqRel).gated(G23),
     md(Mod::Acquire).gated(G21),
     md(Mod::Release).gated(G22),
 ];
-const C143: &[Choice] = &[md(Mod::Async).gated(G146)];
-const C144: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G149)];
-const C145: &[Choice] = &[md(Mod::Release).gated(G22)];
-const C146: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G149)];
-const C147: &[Choice] = &[md(Mod::MbarrierInit).gated(G150)];
-const C148: &[Choice] = &[md(Mod::Proxy)];
-const C149: &[Choice] = &[md(Mod::Alias).gated(G151)];
-const C150: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25), md(Mod::SharedCluster).gated(G26)];
-const C151: &[Choice] = &[md(Mod::TensormapGeneric)];
-const C152: &[Choice] = &[md(Mod::AsyncGeneric)];
-const C153: &[Choice] = &[md(Mod::Oob).gated(G157)];
-const C154: &[Choice] = &[ty(Type::F16).gated(G158), ty(Type::Bf16).gated(G159)];
-const C155: &[Choice] = &[md(Mod::LaunchDependents).gated(G162), md(Mod::Wait).gated(G163)];
-const C156: &[Choice] = &[md(Mod::Texref), md(Mod::Samplerref), md(Mod::Surfref)];
-const C157: &[Choice] = &[md(Mod::Weak).gated(G167)];
-const C158: &[Choice] = &[
+const C144: &[Choice] = &[md(Mod::Async).gated(G144)];
+const C145: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G147)];
+const C146: &[Choice] = &[md(Mod::Release).gated(G22)];
+const C147: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G147)];
+const C148: &[Choice] = &[md(Mod::MbarrierInit).gated(G148)];
+const C149: &[Choice] = &[md(Mod::Proxy)];
+const C150: &[Choice] = &[md(Mod::Alias).gated(G149)];
+const C151: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25), md(Mod::SharedCluster).gated(G26)];
+const C152: &[Choice] = &[md(Mod::TensormapGeneric)];
+const C153: &[Choice] = &[md(Mod::AsyncGeneric)];
+const C154: &[Choice] = &[md(Mod::Oob).gated(G155)];
+const C155: &[Choice] = &[ty(Type::F16).gated(G156), ty(Type::Bf16).gated(G157)];
+const C156: &[Choice] = &[md(Mod::LaunchDependents).gated(G160), md(Mod::Wait).gated(G161)];
+const C157: &[Choice] = &[md(Mod::Texref), md(Mod::Samplerref), md(Mod::Surfref)];
+const C158: &[Choice] = &[md(Mod::Weak).gated(G165)];
+const C159: &[Choice] = &[
     md(Mod::Const),
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamEntry).gated(G130),
-    md(Mod::ParamFunc).gated(G168),
+    md(Mod::ParamEntry).gated(G128),
+    md(Mod::ParamFunc).gated(G166),
     md(Mod::Shared),
     md(Mod::SharedCta).gated(G25),
     md(Mod::SharedCluster).gated(G26),
 ];
-const C159: &[Choice] = &[
-    md(Mod::Ca).gated(G169),
-    md(Mod::Cg).gated(G169),
-    md(Mod::Cs).gated(G169),
-    md(Mod::Lu).gated(G169),
-    md(Mod::Cv).gated(G169),
-];
 const C160: &[Choice] = &[
+    md(Mod::Ca).gated(G167),
+    md(Mod::Cg).gated(G167),
+    md(Mod::Cs).gated(G167),
+    md(Mod::Lu).gated(G167),
+    md(Mod::Cv).gated(G167),
+];
+const C161: &[Choice] = &[
     ty(Type::B8),
     ty(Type::B16),
     ty(Type::B32),
@@ -2596,107 +2658,107 @@ const C160: &[Choice] = &[
     ty(Type::F64),
     ty(Type::B128).gated(G33),
 ];
-const C161: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G172),
-    md(Mod::L1EvictUnchanged).gated(G173),
-    md(Mod::L1EvictFirst).gated(G174),
-    md(Mod::L1EvictLast).gated(G175),
-    md(Mod::L1NoAllocate).gated(G176),
+const C162: &[Choice] = &[
+    md(Mod::L1EvictNormal).gated(G170),
+    md(Mod::L1EvictUnchanged).gated(G171),
+    md(Mod::L1EvictFirst).gated(G172),
+    md(Mod::L1EvictLast).gated(G173),
+    md(Mod::L1NoAllocate).gated(G174),
 ];
-const C162: &[Choice] = &[md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictLast)];
-const C163: &[Choice] = &[md(Mod::Volatile).gated(G177)];
-const C164: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Acquire).gated(G21)];
-const C165: &[Choice] = &[md(Mod::Mmio).gated(G178)];
-const C166: &[Choice] = &[md(Mod::Relaxed).gated(G20)];
-const C167: &[Choice] = &[md(Mod::Sys)];
-const C168: &[Choice] = &[md(Mod::Ca).gated(G169), md(Mod::Cg).gated(G169), md(Mod::Cs).gated(G169)];
-const C169: &[Choice] = &[md(Mod::Nc).gated(G179)];
-const C170: &[Choice] = &[md(Mod::M8n8)];
-const C171: &[Choice] = &[md(Mod::X1)];
-const C172: &[Choice] = &[md(Mod::Trans)];
-const C173: &[Choice] = &[ty(Type::B16)];
-const C174: &[Choice] = &[md(Mod::X2)];
-const C175: &[Choice] = &[md(Mod::X4)];
-const C176: &[Choice] = &[md(Mod::M8n16)];
-const C177: &[Choice] = &[md(Mod::B8x16)];
-const C178: &[Choice] = &[md(Mod::B6x16P32), md(Mod::B4x16P64)];
-const C179: &[Choice] = &[md(Mod::M16n16).gated(G182)];
-const C180: &[Choice] = &[ty(Type::B8)];
-const C181: &[Choice] = &[md(Mod::Or), md(Mod::And)];
-const C182: &[Choice] = &[md(Mod::Hi), md(Mod::Lo)];
-const C183: &[Choice] = &[md(Mod::Wide)];
-const C184: &[Choice] = &[ty(Type::U16), ty(Type::U32), ty(Type::S16), ty(Type::S32)];
-const C185: &[Choice] = &[md(Mod::Hi)];
-const C186: &[Choice] = &[md(Mod::Any)];
-const C187: &[Choice] = &[md(Mod::All)];
-const C188: &[Choice] = &[md(Mod::NaN).gated(G193)];
-const C189: &[Choice] = &[md(Mod::Xorsign).gated(G194)];
-const C190: &[Choice] = &[md(Mod::Abs).gated(G195)];
-const C191: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G198)];
-const C192: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G199)];
-const C193: &[Choice] = &[md(Mod::Init)];
-const C194: &[Choice] = &[md(Mod::Inval)];
-const C195: &[Choice] = &[md(Mod::ExpectTx)];
-const C196: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G25), md(Mod::SharedCluster).gated(G26)];
-const C197: &[Choice] = &[md(Mod::Cta), md(Mod::Cluster).gated(G24)];
-const C198: &[Choice] = &[md(Mod::CompleteTx)];
-const C199: &[Choice] = &[md(Mod::Release).gated(G207), md(Mod::Relaxed).gated(G208)];
-const C200: &[Choice] = &[md(Mod::NoComplete)];
-const C201: &[Choice] = &[md(Mod::Release).gated(G212), md(Mod::Relaxed).gated(G213)];
-const C202: &[Choice] = &[md(Mod::ArriveDrop)];
-const C203: &[Choice] = &[md(Mod::Release).gated(G215), md(Mod::Relaxed).gated(G216)];
-const C204: &[Choice] = &[md(Mod::Release).gated(G220), md(Mod::Relaxed).gated(G221)];
-const C205: &[Choice] = &[md(Mod::TestWait)];
-const C206: &[Choice] = &[md(Mod::Acquire).gated(G223), md(Mod::Relaxed).gated(G224)];
-const C207: &[Choice] = &[md(Mod::Parity)];
-const C208: &[Choice] = &[md(Mod::Acquire).gated(G226), md(Mod::Relaxed).gated(G227)];
-const C209: &[Choice] = &[md(Mod::TryWait)];
-const C210: &[Choice] = &[md(Mod::Acquire).gated(G229), md(Mod::Relaxed).gated(G230)];
-const C211: &[Choice] = &[md(Mod::Acquire).gated(G232), md(Mod::Relaxed).gated(G233)];
-const C212: &[Choice] = &[md(Mod::PendingCount)];
-const C213: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G235)];
-const C214: &[Choice] = &[md(Mod::Alias).gated(G151), md(Mod::Async).gated(G146)];
-const C215: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G240)];
-const C216: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G241)];
-const C217: &[Choice] = &[md(Mod::M8n8k4)];
-const C218: &[Choice] = &[md(Mod::Row), md(Mod::Col)];
-const C219: &[Choice] = &[ty(Type::F16), ty(Type::F32)];
-const C220: &[Choice] = &[md(Mod::M16n8k8), md(Mod::M16n8k16)];
-const C221: &[Choice] = &[md(Mod::Row)];
-const C222: &[Choice] = &[md(Mod::Col)];
-const C223: &[Choice] = &[md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
-const C224: &[Choice] = &[md(Mod::M8n8k4), md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
-const C225: &[Choice] = &[md(Mod::M8n8k16), md(Mod::M16n8k16), md(Mod::M16n8k32)];
-const C226: &[Choice] = &[ty(Type::U8), ty(Type::S8)];
-const C227: &[Choice] = &[md(Mod::M8n8k32), md(Mod::M16n8k32), md(Mod::M16n8k64)];
-const C228: &[Choice] = &[ty(Type::U4).gated(G128), ty(Type::S4).gated(G129)];
-const C229: &[Choice] = &[md(Mod::M8n8k128), md(Mod::M16n8k128), md(Mod::M16n8k256)];
-const C230: &[Choice] = &[ty(Type::B1).gated(G257)];
-const C231: &[Choice] = &[md(Mod::Xor), md(Mod::And)];
-const C232: &[Choice] = &[md(Mod::M16n8k16), md(Mod::M16n8k32)];
-const C233: &[Choice] = &[md(Mod::KindF8f6f4).gated(G262)];
-const C234: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2)];
-const C235: &[Choice] = &[md(Mod::M16n8k32)];
-const C236: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2), ty(Type::E3m2), ty(Type::E2m3), ty(Type::E2m1)];
-const C237: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G268)];
-const C238: &[Choice] = &[md(Mod::M16n8k16)];
-const C239: &[Choice] = &[md(Mod::M16n8k8)];
-const C240: &[Choice] = &[md(Mod::M16n8k64)];
-const C241: &[Choice] = &[md(Mod::M16n8k128)];
-const C242: &[Choice] = &[md(Mod::SpOrderedMetadata)];
-const C243: &[Choice] = &[md(Mod::KindMxf4).gated(G272)];
-const C244: &[Choice] = &[md(Mod::BlockScale).gated(G273)];
-const C245: &[Choice] = &[md(Mod::ScaleVec2X).gated(G274)];
-const C246: &[Choice] = &[ty(Type::E2m1)];
-const C247: &[Choice] = &[ty(Type::Ue8m0)];
-const C248: &[Choice] = &[md(Mod::KindMxf4nvf4).gated(G276)];
-const C249: &[Choice] = &[md(Mod::ScaleVec2X).gated(G274), md(Mod::ScaleVec4X).gated(G277)];
-const C250: &[Choice] = &[ty(Type::Ue8m0), ty(Type::Ue4m3)];
-const C251: &[Choice] = &[md(Mod::KindMxf8f6f4).gated(G279)];
-const C252: &[Choice] = &[md(Mod::ScaleVec1X).gated(G280)];
-const C253: &[Choice] = &[
+const C163: &[Choice] = &[md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictLast)];
+const C164: &[Choice] = &[md(Mod::Volatile).gated(G175)];
+const C165: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Acquire).gated(G21)];
+const C166: &[Choice] = &[md(Mod::Mmio).gated(G176)];
+const C167: &[Choice] = &[md(Mod::Relaxed).gated(G20)];
+const C168: &[Choice] = &[md(Mod::Sys)];
+const C169: &[Choice] = &[md(Mod::Ca).gated(G167), md(Mod::Cg).gated(G167), md(Mod::Cs).gated(G167)];
+const C170: &[Choice] = &[md(Mod::Nc).gated(G177)];
+const C171: &[Choice] = &[md(Mod::M8n8)];
+const C172: &[Choice] = &[md(Mod::X1)];
+const C173: &[Choice] = &[md(Mod::Trans)];
+const C174: &[Choice] = &[ty(Type::B16)];
+const C175: &[Choice] = &[md(Mod::X2)];
+const C176: &[Choice] = &[md(Mod::X4)];
+const C177: &[Choice] = &[md(Mod::M8n16)];
+const C178: &[Choice] = &[md(Mod::B8x16)];
+const C179: &[Choice] = &[md(Mod::B6x16P32), md(Mod::B4x16P64)];
+const C180: &[Choice] = &[md(Mod::M16n16).gated(G180)];
+const C181: &[Choice] = &[ty(Type::B8)];
+const C182: &[Choice] = &[md(Mod::Or), md(Mod::And)];
+const C183: &[Choice] = &[md(Mod::Hi), md(Mod::Lo)];
+const C184: &[Choice] = &[md(Mod::Wide)];
+const C185: &[Choice] = &[ty(Type::U16), ty(Type::U32), ty(Type::S16), ty(Type::S32)];
+const C186: &[Choice] = &[md(Mod::Hi)];
+const C187: &[Choice] = &[md(Mod::Any)];
+const C188: &[Choice] = &[md(Mod::All)];
+const C189: &[Choice] = &[md(Mod::NaN).gated(G191)];
+const C190: &[Choice] = &[md(Mod::Xorsign).gated(G192)];
+const C191: &[Choice] = &[md(Mod::Abs).gated(G193)];
+const C192: &[Choice] =
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G196)];
+const C193: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G197)];
+const C194: &[Choice] = &[md(Mod::Init)];
+const C195: &[Choice] = &[md(Mod::Inval)];
+const C196: &[Choice] = &[md(Mod::ExpectTx)];
+const C197: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G25), md(Mod::SharedCluster).gated(G26)];
+const C198: &[Choice] = &[md(Mod::Cta), md(Mod::Cluster).gated(G24)];
+const C199: &[Choice] = &[md(Mod::CompleteTx)];
+const C200: &[Choice] = &[md(Mod::Release).gated(G205), md(Mod::Relaxed).gated(G206)];
+const C201: &[Choice] = &[md(Mod::NoComplete)];
+const C202: &[Choice] = &[md(Mod::Release).gated(G210), md(Mod::Relaxed).gated(G211)];
+const C203: &[Choice] = &[md(Mod::ArriveDrop)];
+const C204: &[Choice] = &[md(Mod::Release).gated(G213), md(Mod::Relaxed).gated(G214)];
+const C205: &[Choice] = &[md(Mod::Release).gated(G218), md(Mod::Relaxed).gated(G219)];
+const C206: &[Choice] = &[md(Mod::TestWait)];
+const C207: &[Choice] = &[md(Mod::Acquire).gated(G221), md(Mod::Relaxed).gated(G222)];
+const C208: &[Choice] = &[md(Mod::Parity)];
+const C209: &[Choice] = &[md(Mod::Acquire).gated(G224), md(Mod::Relaxed).gated(G225)];
+const C210: &[Choice] = &[md(Mod::TryWait)];
+const C211: &[Choice] = &[md(Mod::Acquire).gated(G227), md(Mod::Relaxed).gated(G228)];
+const C212: &[Choice] = &[md(Mod::Acquire).gated(G230), md(Mod::Relaxed).gated(G231)];
+const C213: &[Choice] = &[md(Mod::PendingCount)];
+const C214: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G233)];
+const C215: &[Choice] = &[md(Mod::Alias).gated(G149), md(Mod::Async).gated(G144)];
+const C216: &[Choice] =
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G238)];
+const C217: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G239)];
+const C218: &[Choice] = &[md(Mod::M8n8k4)];
+const C219: &[Choice] = &[md(Mod::Row), md(Mod::Col)];
+const C220: &[Choice] = &[ty(Type::F16), ty(Type::F32)];
+const C221: &[Choice] = &[md(Mod::M16n8k8), md(Mod::M16n8k16)];
+const C222: &[Choice] = &[md(Mod::Row)];
+const C223: &[Choice] = &[md(Mod::Col)];
+const C224: &[Choice] = &[md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
+const C225: &[Choice] = &[md(Mod::M8n8k4), md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
+const C226: &[Choice] = &[md(Mod::M8n8k16), md(Mod::M16n8k16), md(Mod::M16n8k32)];
+const C227: &[Choice] = &[ty(Type::U8), ty(Type::S8)];
+const C228: &[Choice] = &[md(Mod::M8n8k32), md(Mod::M16n8k32), md(Mod::M16n8k64)];
+const C229: &[Choice] = &[ty(Type::U4).gated(G126), ty(Type::S4).gated(G127)];
+const C230: &[Choice] = &[md(Mod::M8n8k128), md(Mod::M16n8k128), md(Mod::M16n8k256)];
+const C231: &[Choice] = &[ty(Type::B1).gated(G255)];
+const C232: &[Choice] = &[md(Mod::Xor), md(Mod::And)];
+const C233: &[Choice] = &[md(Mod::M16n8k16), md(Mod::M16n8k32)];
+const C234: &[Choice] = &[md(Mod::KindF8f6f4).gated(G260)];
+const C235: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2)];
+const C236: &[Choice] = &[md(Mod::M16n8k32)];
+const C237: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2), ty(Type::E3m2), ty(Type::E2m3), ty(Type::E2m1)];
+const C238: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G266)];
+const C239: &[Choice] = &[md(Mod::M16n8k16)];
+const C240: &[Choice] = &[md(Mod::M16n8k8)];
+const C241: &[Choice] = &[md(Mod::M16n8k64)];
+const C242: &[Choice] = &[md(Mod::M16n8k128)];
+const C243: &[Choice] = &[md(Mod::SpOrderedMetadata)];
+const C244: &[Choice] = &[md(Mod::KindMxf4).gated(G270)];
+const C245: &[Choice] = &[md(Mod::BlockScale).gated(G271)];
+const C246: &[Choice] = &[md(Mod::ScaleVec2X).gated(G272)];
+const C247: &[Choice] = &[ty(Type::E2m1)];
+const C248: &[Choice] = &[ty(Type::Ue8m0)];
+const C249: &[Choice] = &[md(Mod::KindMxf4nvf4).gated(G274)];
+const C250: &[Choice] = &[md(Mod::ScaleVec2X).gated(G272), md(Mod::ScaleVec4X).gated(G275)];
+const C251: &[Choice] = &[ty(Type::Ue8m0), ty(Type::Ue4m3)];
+const C252: &[Choice] = &[md(Mod::KindMxf8f6f4).gated(G277)];
+const C253: &[Choice] = &[md(Mod::ScaleVec1X).gated(G278)];
+const C254: &[Choice] = &[
     ty(Type::Pred),
     ty(Type::B16),
     ty(Type::B32),
@@ -2711,7 +2773,7 @@ const C253: &[Choice] = &[
     ty(Type::F64),
     ty(Type::B128).gated(G33),
 ];
-const C254: &[Choice] = &[
+const C255: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2724,48 +2786,28 @@ const C254: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C255: &[Choice] = &[ty(Type::Bf16).gated(G286), ty(Type::Bf16x2).gated(G287)];
-const C256: &[Choice] = &[md(Mod::LdReduce)];
-const C257: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add), md(Mod::And), md(Mod::Or), md(Mod::Xor)];
-const C258: &[Choice] =
+const C256: &[Choice] = &[ty(Type::Bf16).gated(G284), ty(Type::Bf16x2).gated(G285)];
+const C257: &[Choice] = &[md(Mod::LdReduce)];
+const C258: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add), md(Mod::And), md(Mod::Or), md(Mod::Xor)];
+const C259: &[Choice] =
     &[ty(Type::B32), ty(Type::B64), ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::S64)];
-const C259: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add)];
-const C260: &[Choice] = &[md(Mod::AccF32), md(Mod::AccF16)];
-const C261: &[Choice] = &[
+const C260: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add)];
+const C261: &[Choice] = &[md(Mod::AccF32), md(Mod::AccF16)];
+const C262: &[Choice] = &[
     ty(Type::F16),
     ty(Type::F16x2),
     ty(Type::Bf16).gated(G3),
     ty(Type::Bf16x2).gated(G4),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::E5m2).gated(G289),
-    ty(Type::E5m2x2).gated(G290),
-    ty(Type::E5m2x4).gated(G291),
-    ty(Type::E4m3).gated(G292),
-    ty(Type::E4m3x2).gated(G293),
-    ty(Type::E4m3x4).gated(G294),
+    ty(Type::E5m2).gated(G287),
+    ty(Type::E5m2x2).gated(G288),
+    ty(Type::E5m2x4).gated(G289),
+    ty(Type::E4m3).gated(G290),
+    ty(Type::E4m3x2).gated(G291),
+    ty(Type::E4m3x4).gated(G292),
 ];
-const C262: &[Choice] = &[md(Mod::St)];
-const C263: &[Choice] = &[
-    ty(Type::B32),
-    ty(Type::B64),
-    ty(Type::U32),
-    ty(Type::U64),
-    ty(Type::S32),
-    ty(Type::S64),
-    ty(Type::F16),
-    ty(Type::F16x2),
-    ty(Type::Bf16).gated(G3),
-    ty(Type::Bf16x2).gated(G4),
-    ty(Type::F32),
-    ty(Type::F64),
-    ty(Type::E5m2).gated(G289),
-    ty(Type::E5m2x2).gated(G290),
-    ty(Type::E5m2x4).gated(G291),
-    ty(Type::E4m3).gated(G292),
-    ty(Type::E4m3x2).gated(G293),
-    ty(Type::E4m3x4).gated(G294),
-];
+const C263: &[Choice] = &[md(Mod::St)];
 const C264: &[Choice] = &[
     ty(Type::B32),
     ty(Type::B64),
@@ -2779,26 +2821,46 @@ const C264: &[Choice] = &[
     ty(Type::Bf16x2).gated(G4),
     ty(Type::F32),
     ty(Type::F64),
+    ty(Type::E5m2).gated(G287),
+    ty(Type::E5m2x2).gated(G288),
+    ty(Type::E5m2x4).gated(G289),
+    ty(Type::E4m3).gated(G290),
+    ty(Type::E4m3x2).gated(G291),
+    ty(Type::E4m3x4).gated(G292),
 ];
-const C265: &[Choice] = &[md(Mod::Mask)];
-const C266: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
-const C267: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
-const C268: &[Choice] = &[md(Mod::L2EvictLast).gated(G304), md(Mod::L2EvictNormal).gated(G304)];
-const C269: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
-const C270: &[Choice] = &[md(Mod::Tensormap).gated(G305)];
-const C271: &[Choice] = &[md(Mod::L1)];
-const C272: &[Choice] =
+const C265: &[Choice] = &[
+    ty(Type::B32),
+    ty(Type::B64),
+    ty(Type::U32),
+    ty(Type::U64),
+    ty(Type::S32),
+    ty(Type::S64),
+    ty(Type::F16),
+    ty(Type::F16x2),
+    ty(Type::Bf16).gated(G3),
+    ty(Type::Bf16x2).gated(G4),
+    ty(Type::F32),
+    ty(Type::F64),
+];
+const C266: &[Choice] = &[md(Mod::Mask)];
+const C267: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
+const C268: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
+const C269: &[Choice] = &[md(Mod::L2EvictLast).gated(G302), md(Mod::L2EvictNormal).gated(G302)];
+const C270: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
+const C271: &[Choice] = &[md(Mod::Tensormap).gated(G303)];
+const C272: &[Choice] = &[md(Mod::L1)];
+const C273: &[Choice] =
     &[md(Mod::F4e), md(Mod::B4e), md(Mod::Rc8), md(Mod::Ecl), md(Mod::Ecr), md(Mod::Rc16)];
-const C273: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Release).gated(G22)];
-const C274: &[Choice] = &[
-    ty(Type::F16).gated(G318),
-    ty(Type::F16x2).gated(G319),
-    ty(Type::Bf16).gated(G320),
-    ty(Type::Bf16x2).gated(G321),
+const C274: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Release).gated(G22)];
+const C275: &[Choice] = &[
+    ty(Type::F16).gated(G316),
+    ty(Type::F16x2).gated(G317),
+    ty(Type::Bf16).gated(G318),
+    ty(Type::Bf16x2).gated(G319),
 ];
-const C275: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::S64)];
-const C276: &[Choice] = &[md(Mod::Gpu), md(Mod::Sys)];
-const C277: &[Choice] = &[
+const C276: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::S64)];
+const C277: &[Choice] = &[md(Mod::Gpu), md(Mod::Sys)];
+const C278: &[Choice] = &[
     md(Mod::Eq),
     md(Mod::Ne),
     md(Mod::Lt),
@@ -2818,8 +2880,8 @@ const C277: &[Choice] = &[
     md(Mod::Num),
     md(Mod::Nan),
 ];
-const C278: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32)];
-const C279: &[Choice] = &[
+const C279: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32)];
+const C280: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2833,7 +2895,7 @@ const C279: &[Choice] = &[
     ty(Type::F64),
     ty(Type::F16),
 ];
-const C280: &[Choice] = &[
+const C281: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2848,13 +2910,13 @@ const C280: &[Choice] = &[
     ty(Type::F16),
     ty(Type::Bf16).gated(G3),
 ];
-const C281: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
-const C282: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
-const C283: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
-const C284: &[Choice] = &[md(Mod::Inc).gated(G334), md(Mod::Dec).gated(G335)];
-const C285: &[Choice] = &[md(Mod::L), md(Mod::R)];
-const C286: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
-const C287: &[Choice] = &[
+const C282: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
+const C283: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
+const C284: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
+const C285: &[Choice] = &[md(Mod::Inc).gated(G332), md(Mod::Dec).gated(G333)];
+const C286: &[Choice] = &[md(Mod::L), md(Mod::R)];
+const C287: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
+const C288: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2865,26 +2927,26 @@ const C287: &[Choice] = &[
     ty(Type::S32),
     ty(Type::S64),
 ];
-const C288: &[Choice] = &[
+const C289: &[Choice] = &[
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamFunc).gated(G168),
+    md(Mod::ParamFunc).gated(G166),
     md(Mod::Shared),
     md(Mod::SharedCta).gated(G25),
     md(Mod::SharedCluster).gated(G26),
 ];
-const C289: &[Choice] =
-    &[md(Mod::Wb).gated(G343), md(Mod::Cg).gated(G343), md(Mod::Cs).gated(G343), md(Mod::Wt).gated(G343)];
-const C290: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G344),
-    md(Mod::L1EvictUnchanged).gated(G345),
-    md(Mod::L1EvictFirst).gated(G346),
-    md(Mod::L1EvictLast).gated(G347),
-    md(Mod::L1NoAllocate).gated(G348),
+const C290: &[Choice] =
+    &[md(Mod::Wb).gated(G341), md(Mod::Cg).gated(G341), md(Mod::Cs).gated(G341), md(Mod::Wt).gated(G341)];
+const C291: &[Choice] = &[
+    md(Mod::L1EvictNormal).gated(G342),
+    md(Mod::L1EvictUnchanged).gated(G343),
+    md(Mod::L1EvictFirst).gated(G344),
+    md(Mod::L1EvictLast).gated(G345),
+    md(Mod::L1NoAllocate).gated(G346),
 ];
-const C291: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
-const C292: &[Choice] = &[
+const C292: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
+const C293: &[Choice] = &[
     ty(Type::B32),
     ty(Type::B64),
     ty(Type::U32),
@@ -2894,49 +2956,49 @@ const C292: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C293: &[Choice] = &[md(Mod::M16n8).gated(G353)];
-const C294: &[Choice] = &[ty(Type::Bf16).gated(G358), ty(Type::Bf16x2).gated(G359)];
-const C295: &[Choice] = &[ty(Type::F16).gated(G361), ty(Type::Bf16).gated(G362)];
-const C296: &[Choice] = &[md(Mod::B)];
-const C297: &[Choice] = &[
+const C294: &[Choice] = &[md(Mod::M16n8).gated(G352)];
+const C295: &[Choice] = &[ty(Type::Bf16).gated(G357), ty(Type::Bf16x2).gated(G358)];
+const C296: &[Choice] = &[ty(Type::F16).gated(G360), ty(Type::Bf16).gated(G361)];
+const C297: &[Choice] = &[md(Mod::B)];
+const C298: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
-    md(Mod::N3d).gated(G364),
-    md(Mod::A1d).gated(G365),
-    md(Mod::A2d).gated(G365),
+    md(Mod::N3d).gated(G363),
+    md(Mod::A1d).gated(G364),
+    md(Mod::A2d).gated(G364),
 ];
-const C298: &[Choice] =
-    &[md(Mod::Ca).gated(G366), md(Mod::Cg).gated(G366), md(Mod::Cs).gated(G366), md(Mod::Cv).gated(G366)];
-const C299: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
-const C300: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
-const C301: &[Choice] = &[
+const C299: &[Choice] =
+    &[md(Mod::Ca).gated(G365), md(Mod::Cg).gated(G365), md(Mod::Cs).gated(G365), md(Mod::Cv).gated(G365)];
+const C300: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
+const C301: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
+const C302: &[Choice] = &[
     md(Mod::Width),
     md(Mod::Height),
     md(Mod::Depth),
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
-    md(Mod::ArraySize).gated(G367),
-    md(Mod::MemoryLayout).gated(G368),
+    md(Mod::ArraySize).gated(G366),
+    md(Mod::MemoryLayout).gated(G367),
 ];
-const C302: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
-const C303: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
-const C304: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
-const C305: &[Choice] = &[md(Mod::P)];
-const C306: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G370)];
-const C307: &[Choice] =
-    &[md(Mod::Wb).gated(G371), md(Mod::Cg).gated(G371), md(Mod::Cs).gated(G371), md(Mod::Wt).gated(G371)];
-const C308: &[Choice] = &[ty(Type::Bf16).gated(G375), ty(Type::Bf16x2).gated(G376)];
-const C309: &[Choice] = &[md(Mod::Alloc)];
-const C310: &[Choice] = &[md(Mod::Dealloc)];
-const C311: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
-const C312: &[Choice] = &[md(Mod::Ld)];
-const C313: &[Choice] = &[
-    md(Mod::N16x64b).gated(G382),
-    md(Mod::N16x128b).gated(G383),
-    md(Mod::N16x256b).gated(G384),
-    md(Mod::N32x32b).gated(G385),
-];
+const C303: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
+const C304: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
+const C305: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
+const C306: &[Choice] = &[md(Mod::P)];
+const C307: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G370)];
+const C308: &[Choice] =
+    &[md(Mod::Wb).gated(G372), md(Mod::Cg).gated(G372), md(Mod::Cs).gated(G372), md(Mod::Wt).gated(G372)];
+const C309: &[Choice] = &[ty(Type::Bf16).gated(G377), ty(Type::Bf16x2).gated(G378)];
+const C310: &[Choice] = &[md(Mod::Alloc)];
+const C311: &[Choice] = &[md(Mod::Dealloc)];
+const C312: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
+const C313: &[Choice] = &[md(Mod::Ld)];
 const C314: &[Choice] = &[
+    md(Mod::N16x64b).gated(G384),
+    md(Mod::N16x128b).gated(G385),
+    md(Mod::N16x256b).gated(G386),
+    md(Mod::N32x32b).gated(G387),
+];
+const C315: &[Choice] = &[
     md(Mod::X1),
     md(Mod::X2),
     md(Mod::X4),
@@ -2946,69 +3008,69 @@ const C314: &[Choice] = &[
     md(Mod::X64),
     md(Mod::X128),
 ];
-const C315: &[Choice] = &[md(Mod::Pack16b)];
-const C316: &[Choice] = &[md(Mod::N16x32bx2).gated(G387)];
-const C317: &[Choice] = &[md(Mod::Unpack16b)];
-const C318: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
-const C319: &[Choice] = &[md(Mod::Cp)];
-const C320: &[Choice] =
-    &[md(Mod::N128x256b).gated(G390), md(Mod::N4x256b).gated(G391), md(Mod::N128x128b).gated(G392)];
-const C321: &[Choice] = &[md(Mod::N64x128b).gated(G394)];
-const C322: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
-const C323: &[Choice] = &[md(Mod::N32x128b).gated(G395)];
-const C324: &[Choice] = &[md(Mod::Warpx4)];
-const C325: &[Choice] = &[md(Mod::Shift)];
-const C326: &[Choice] = &[md(Mod::Down)];
-const C327: &[Choice] = &[md(Mod::Mma)];
-const C328: &[Choice] = &[
-    md(Mod::KindF16).gated(G397),
-    md(Mod::KindTf32).gated(G398),
-    md(Mod::KindF8f6f4).gated(G262),
-    md(Mod::KindI8).gated(G399),
-];
+const C316: &[Choice] = &[md(Mod::Pack16b)];
+const C317: &[Choice] = &[md(Mod::N16x32bx2).gated(G389)];
+const C318: &[Choice] = &[md(Mod::Unpack16b)];
+const C319: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
+const C320: &[Choice] = &[md(Mod::Cp)];
+const C321: &[Choice] =
+    &[md(Mod::N128x256b).gated(G392), md(Mod::N4x256b).gated(G393), md(Mod::N128x128b).gated(G394)];
+const C322: &[Choice] = &[md(Mod::N64x128b).gated(G396)];
+const C323: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
+const C324: &[Choice] = &[md(Mod::N32x128b).gated(G397)];
+const C325: &[Choice] = &[md(Mod::Warpx4)];
+const C326: &[Choice] = &[md(Mod::Shift)];
+const C327: &[Choice] = &[md(Mod::Down)];
+const C328: &[Choice] = &[md(Mod::Mma)];
 const C329: &[Choice] = &[
-    md(Mod::CollectorAFill).gated(G400),
-    md(Mod::CollectorAUse).gated(G401),
-    md(Mod::CollectorALastuse).gated(G402),
-    md(Mod::CollectorADiscard).gated(G403),
+    md(Mod::KindF16).gated(G399),
+    md(Mod::KindTf32).gated(G400),
+    md(Mod::KindF8f6f4).gated(G260),
+    md(Mod::KindI8).gated(G401),
 ];
-const C330: &[Choice] = &[md(Mod::CtaGroup1)];
-const C331: &[Choice] = &[md(Mod::CtaGroup2)];
-const C332: &[Choice] = &[md(Mod::Ashift).gated(G405)];
-const C333: &[Choice] = &[md(Mod::Sp)];
-const C334: &[Choice] =
-    &[md(Mod::KindMxf8f6f4).gated(G279), md(Mod::KindMxf4).gated(G272), md(Mod::KindMxf4nvf4).gated(G276)];
-const C335: &[Choice] = &[
-    md(Mod::ScaleVec1X).gated(G280),
-    md(Mod::ScaleVec2X).gated(G274),
-    md(Mod::ScaleVec4X).gated(G277),
-    md(Mod::Block16).gated(G406),
-    md(Mod::Block32).gated(G407),
+const C330: &[Choice] = &[
+    md(Mod::CollectorAFill).gated(G402),
+    md(Mod::CollectorAUse).gated(G403),
+    md(Mod::CollectorALastuse).gated(G404),
+    md(Mod::CollectorADiscard).gated(G405),
 ];
-const C336: &[Choice] = &[md(Mod::Ws)];
-const C337: &[Choice] = &[
-    md(Mod::CollectorB0Fill).gated(G408),
-    md(Mod::CollectorB0Use).gated(G409),
-    md(Mod::CollectorB0Lastuse).gated(G410),
-    md(Mod::CollectorB0Discard).gated(G411),
-    md(Mod::CollectorB1Fill).gated(G412),
-    md(Mod::CollectorB1Use).gated(G413),
-    md(Mod::CollectorB1Lastuse).gated(G414),
-    md(Mod::CollectorB1Discard).gated(G415),
-    md(Mod::CollectorB2Fill).gated(G416),
-    md(Mod::CollectorB2Use).gated(G417),
-    md(Mod::CollectorB2Lastuse).gated(G418),
-    md(Mod::CollectorB2Discard).gated(G419),
-    md(Mod::CollectorB3Fill).gated(G420),
-    md(Mod::CollectorB3Use).gated(G421),
-    md(Mod::CollectorB3Lastuse).gated(G422),
-    md(Mod::CollectorB3Discard).gated(G423),
+const C331: &[Choice] = &[md(Mod::CtaGroup1)];
+const C332: &[Choice] = &[md(Mod::CtaGroup2)];
+const C333: &[Choice] = &[md(Mod::Ashift).gated(G408)];
+const C334: &[Choice] = &[md(Mod::Sp)];
+const C335: &[Choice] =
+    &[md(Mod::KindMxf8f6f4).gated(G277), md(Mod::KindMxf4).gated(G270), md(Mod::KindMxf4nvf4).gated(G274)];
+const C336: &[Choice] = &[
+    md(Mod::ScaleVec1X).gated(G278),
+    md(Mod::ScaleVec2X).gated(G272),
+    md(Mod::ScaleVec4X).gated(G275),
+    md(Mod::Block16).gated(G409),
+    md(Mod::Block32).gated(G410),
 ];
-const C338: &[Choice] = &[md(Mod::Commit)];
-const C339: &[Choice] = &[md(Mod::MbarrierArriveOne)];
-const C340: &[Choice] = &[md(Mod::FenceBeforeThreadSync), md(Mod::FenceAfterThreadSync)];
-const C341: &[Choice] = &[md(Mod::Replace)];
-const C342: &[Choice] = &[
+const C337: &[Choice] = &[md(Mod::Ws)];
+const C338: &[Choice] = &[
+    md(Mod::CollectorB0Fill).gated(G413),
+    md(Mod::CollectorB0Use).gated(G414),
+    md(Mod::CollectorB0Lastuse).gated(G415),
+    md(Mod::CollectorB0Discard).gated(G416),
+    md(Mod::CollectorB1Fill).gated(G417),
+    md(Mod::CollectorB1Use).gated(G418),
+    md(Mod::CollectorB1Lastuse).gated(G419),
+    md(Mod::CollectorB1Discard).gated(G420),
+    md(Mod::CollectorB2Fill).gated(G421),
+    md(Mod::CollectorB2Use).gated(G422),
+    md(Mod::CollectorB2Lastuse).gated(G423),
+    md(Mod::CollectorB2Discard).gated(G424),
+    md(Mod::CollectorB3Fill).gated(G425),
+    md(Mod::CollectorB3Use).gated(G426),
+    md(Mod::CollectorB3Lastuse).gated(G427),
+    md(Mod::CollectorB3Discard).gated(G428),
+];
+const C339: &[Choice] = &[md(Mod::Commit)];
+const C340: &[Choice] = &[md(Mod::MbarrierArriveOne)];
+const C341: &[Choice] = &[md(Mod::FenceBeforeThreadSync), md(Mod::FenceAfterThreadSync)];
+const C342: &[Choice] = &[md(Mod::Replace)];
+const C343: &[Choice] = &[
     md(Mod::GlobalAddress),
     md(Mod::Rank),
     md(Mod::Elemtype),
@@ -3017,11 +3079,11 @@ const C342: &[Choice] = &[
     md(Mod::FillMode),
     md(Mod::SwizzleAtomicity),
 ];
-const C343: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25)];
-const C344: &[Choice] = &[md(Mod::B1024)];
-const C345: &[Choice] = &[md(Mod::BoxDim), md(Mod::GlobalDim), md(Mod::GlobalStride), md(Mod::ElementStride)];
-const C346: &[Choice] = &[md(Mod::CpFenceproxy)];
-const C347: &[Choice] = &[
+const C344: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25)];
+const C345: &[Choice] = &[md(Mod::B1024)];
+const C346: &[Choice] = &[md(Mod::BoxDim), md(Mod::GlobalDim), md(Mod::GlobalStride), md(Mod::ElementStride)];
+const C347: &[Choice] = &[md(Mod::CpFenceproxy)];
+const C348: &[Choice] = &[
     md(Mod::Finite),
     md(Mod::Infinite),
     md(Mod::Number),
@@ -3029,61 +3091,61 @@ const C347: &[Choice] = &[
     md(Mod::Normal),
     md(Mod::Subnormal),
 ];
-const C348: &[Choice] = &[
+const C349: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G431),
-    md(Mod::Acube).gated(G431),
-    md(Mod::N2dms).gated(G432),
-    md(Mod::A2dms).gated(G432),
+    md(Mod::Cube).gated(G436),
+    md(Mod::Acube).gated(G436),
+    md(Mod::N2dms).gated(G437),
+    md(Mod::A2dms).gated(G437),
 ];
-const C349: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G1)];
-const C350: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
-const C351: &[Choice] = &[md(Mod::Base)];
-const C352: &[Choice] = &[md(Mod::Level)];
-const C353: &[Choice] = &[md(Mod::Grad)];
-const C354: &[Choice] = &[
+const C350: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G1)];
+const C351: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
+const C352: &[Choice] = &[md(Mod::Base)];
+const C353: &[Choice] = &[md(Mod::Level)];
+const C354: &[Choice] = &[md(Mod::Grad)];
+const C355: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G431),
-    md(Mod::Acube).gated(G431),
+    md(Mod::Cube).gated(G436),
+    md(Mod::Acube).gated(G436),
 ];
-const C355: &[Choice] = &[md(Mod::V2)];
-const C356: &[Choice] = &[ty(Type::F16x2).gated(G1)];
-const C357: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
-const C358: &[Choice] =
-    &[md(Mod::N2d), md(Mod::A2d).gated(G442), md(Mod::Cube).gated(G443), md(Mod::Acube).gated(G444)];
-const C359: &[Choice] = &[md(Mod::N2d), md(Mod::A2d), md(Mod::Cube), md(Mod::Acube)];
-const C360: &[Choice] = &[
+const C356: &[Choice] = &[md(Mod::V2)];
+const C357: &[Choice] = &[ty(Type::F16x2).gated(G1)];
+const C358: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
+const C359: &[Choice] =
+    &[md(Mod::N2d), md(Mod::A2d).gated(G447), md(Mod::Cube).gated(G448), md(Mod::Acube).gated(G449)];
+const C360: &[Choice] = &[md(Mod::N2d), md(Mod::A2d), md(Mod::Cube), md(Mod::Acube)];
+const C361: &[Choice] = &[
     md(Mod::Width),
     md(Mod::Height),
     md(Mod::Depth),
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
     md(Mod::NormalizedCoords),
-    md(Mod::ArraySize).gated(G367),
-    md(Mod::NumMipmapLevels).gated(G447),
-    md(Mod::NumSamples).gated(G448),
+    md(Mod::ArraySize).gated(G366),
+    md(Mod::NumMipmapLevels).gated(G453),
+    md(Mod::NumSamples).gated(G454),
     md(Mod::ForceUnnormalizedCoords),
     md(Mod::FilterMode),
     md(Mod::AddrMode0),
     md(Mod::AddrMode1),
     md(Mod::AddrMode2),
-    md(Mod::MemoryLayout).gated(G368),
+    md(Mod::MemoryLayout).gated(G367),
 ];
-const C361: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
-const C362: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
-const C363: &[Choice] = &[md(Mod::Po)];
-const C364: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
-const C365: &[Choice] = &[md(Mod::Ballot)];
-const C366: &[Choice] = &[md(Mod::MmaAsync)];
-const C367: &[Choice] = &[
+const C362: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
+const C363: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
+const C364: &[Choice] = &[md(Mod::Po)];
+const C365: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
+const C366: &[Choice] = &[md(Mod::Ballot)];
+const C367: &[Choice] = &[md(Mod::MmaAsync)];
+const C368: &[Choice] = &[
     md(Mod::M64n8k16),
     md(Mod::M64n16k16),
     md(Mod::M64n24k16),
@@ -3117,7 +3179,7 @@ const C367: &[Choice] = &[
     md(Mod::M64n248k16),
     md(Mod::M64n256k16),
 ];
-const C368: &[Choice] = &[
+const C369: &[Choice] = &[
     md(Mod::M64n8k8),
     md(Mod::M64n16k8),
     md(Mod::M64n24k8),
@@ -3151,7 +3213,7 @@ const C368: &[Choice] = &[
     md(Mod::M64n248k8),
     md(Mod::M64n256k8),
 ];
-const C369: &[Choice] = &[
+const C370: &[Choice] = &[
     md(Mod::M64n8k32),
     md(Mod::M64n16k32),
     md(Mod::M64n24k32),
@@ -3185,7 +3247,7 @@ const C369: &[Choice] = &[
     md(Mod::M64n248k32),
     md(Mod::M64n256k32),
 ];
-const C370: &[Choice] = &[
+const C371: &[Choice] = &[
     md(Mod::M64n8k32),
     md(Mod::M64n16k32),
     md(Mod::M64n24k32),
@@ -3205,8 +3267,8 @@ const C370: &[Choice] = &[
     md(Mod::M64n240k32),
     md(Mod::M64n256k32),
 ];
-const C371: &[Choice] = &[ty(Type::S8), ty(Type::U8)];
-const C372: &[Choice] = &[
+const C372: &[Choice] = &[ty(Type::S8), ty(Type::U8)];
+const C373: &[Choice] = &[
     md(Mod::M64n8k256),
     md(Mod::M64n16k256),
     md(Mod::M64n24k256),
@@ -3226,8 +3288,8 @@ const C372: &[Choice] = &[
     md(Mod::M64n240k256),
     md(Mod::M64n256k256),
 ];
-const C373: &[Choice] = &[md(Mod::And)];
-const C374: &[Choice] = &[
+const C374: &[Choice] = &[md(Mod::And)];
+const C375: &[Choice] = &[
     md(Mod::M64n8k64),
     md(Mod::M64n16k64),
     md(Mod::M64n24k64),
@@ -3261,7 +3323,7 @@ const C374: &[Choice] = &[
     md(Mod::M64n248k64),
     md(Mod::M64n256k64),
 ];
-const C375: &[Choice] = &[
+const C376: &[Choice] = &[
     md(Mod::M64n8k64),
     md(Mod::M64n16k64),
     md(Mod::M64n24k64),
@@ -3281,19 +3343,19 @@ const C375: &[Choice] = &[
     md(Mod::M64n240k64),
     md(Mod::M64n256k64),
 ];
-const C376: &[Choice] = &[md(Mod::Fence)];
-const C377: &[Choice] = &[md(Mod::Load)];
-const C378: &[Choice] = &[md(Mod::A)];
-const C379: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16)];
-const C380: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
-const C381: &[Choice] = &[md(Mod::M16n16k8)];
-const C382: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
-const C383: &[Choice] = &[md(Mod::M8n32k16)];
-const C384: &[Choice] = &[md(Mod::M32n8k16)];
-const C385: &[Choice] = &[md(Mod::M8n8k32)];
-const C386: &[Choice] = &[md(Mod::M8n8k128)];
-const C387: &[Choice] = &[md(Mod::C)];
-const C388: &[Choice] = &[
+const C377: &[Choice] = &[md(Mod::Fence)];
+const C378: &[Choice] = &[md(Mod::Load)];
+const C379: &[Choice] = &[md(Mod::A)];
+const C380: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16)];
+const C381: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
+const C382: &[Choice] = &[md(Mod::M16n16k8)];
+const C383: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
+const C384: &[Choice] = &[md(Mod::M8n32k16)];
+const C385: &[Choice] = &[md(Mod::M32n8k16)];
+const C386: &[Choice] = &[md(Mod::M8n8k32)];
+const C387: &[Choice] = &[md(Mod::M8n8k128)];
+const C388: &[Choice] = &[md(Mod::C)];
+const C389: &[Choice] = &[
     md(Mod::M16n16k16),
     md(Mod::M8n32k16),
     md(Mod::M32n8k16),
@@ -3301,14 +3363,14 @@ const C388: &[Choice] = &[
     md(Mod::M8n8k32),
     md(Mod::M8n8k128),
 ];
-const C389: &[Choice] =
+const C390: &[Choice] =
     &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
-const C390: &[Choice] = &[md(Mod::Store)];
-const C391: &[Choice] = &[md(Mod::D)];
-const C392: &[Choice] = &[ty(Type::U8)];
-const C393: &[Choice] = &[ty(Type::S8)];
-const C394: &[Choice] = &[ty(Type::U4).gated(G128)];
-const C395: &[Choice] = &[ty(Type::S4).gated(G129)];
+const C391: &[Choice] = &[md(Mod::Store)];
+const C392: &[Choice] = &[md(Mod::D)];
+const C393: &[Choice] = &[ty(Type::U8)];
+const C394: &[Choice] = &[ty(Type::S8)];
+const C395: &[Choice] = &[ty(Type::U4).gated(G126)];
+const C396: &[Choice] = &[ty(Type::S4).gated(G127)];
 
 const T0: &[Type] = &[Type::Pred];
 const T1: &[Type] = &[Type::U64, Type::S64];
@@ -3547,17 +3609,18 @@ const M74: &[Mod] = &[Mod::N16x128b];
 const M75: &[Mod] = &[Mod::X128];
 const M76: &[Mod] = &[Mod::N16x256b];
 const M77: &[Mod] = &[Mod::X64, Mod::X128];
-const M78: &[Mod] = &[Mod::Ashift];
-const M79: &[Mod] = &[Mod::CollectorAFill, Mod::CollectorAUse];
-const M80: &[Mod] = &[Mod::KindMxf8f6f4];
-const M81: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16];
-const M82: &[Mod] = &[Mod::KindMxf4];
-const M83: &[Mod] = &[Mod::ScaleVec1X, Mod::ScaleVec4X, Mod::Block16];
-const M84: &[Mod] = &[Mod::KindMxf4nvf4];
-const M85: &[Mod] = &[Mod::ScaleVec1X];
-const M86: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16, Mod::Block32];
-const M87: &[Mod] = &[Mod::GlobalAddress];
-const M88: &[Mod] = &[
+const M78: &[Mod] = &[Mod::KindI8];
+const M79: &[Mod] = &[Mod::Ashift];
+const M80: &[Mod] = &[Mod::CollectorAFill, Mod::CollectorAUse];
+const M81: &[Mod] = &[Mod::KindMxf4];
+const M82: &[Mod] = &[Mod::KindMxf4nvf4];
+const M83: &[Mod] = &[Mod::KindMxf8f6f4];
+const M84: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16];
+const M85: &[Mod] = &[Mod::ScaleVec1X, Mod::ScaleVec4X, Mod::Block16];
+const M86: &[Mod] = &[Mod::ScaleVec1X];
+const M87: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16, Mod::Block32];
+const M88: &[Mod] = &[Mod::GlobalAddress];
+const M89: &[Mod] = &[
     Mod::Rank,
     Mod::Elemtype,
     Mod::InterleaveLayout,
@@ -3565,19 +3628,19 @@ const M88: &[Mod] = &[
     Mod::FillMode,
     Mod::SwizzleAtomicity,
 ];
-const M89: &[Mod] = &[Mod::SwizzleAtomicity];
-const M90: &[Mod] = &[Mod::GlobalStride];
-const M91: &[Mod] = &[Mod::BoxDim, Mod::GlobalDim, Mod::ElementStride];
-const M92: &[Mod] = &[Mod::Uni];
-const M93: &[Mod] = &[Mod::Cube, Mod::Acube];
-const M94: &[Mod] = &[Mod::N2dms, Mod::A2dms];
-const M95: &[Mod] = &[Mod::N2dms];
-const M96: &[Mod] = &[Mod::A2dms];
-const M97: &[Mod] = &[Mod::Ballot];
-const M98: &[Mod] = &[Mod::M16n16k16];
-const M99: &[Mod] = &[Mod::M8n32k16];
-const M100: &[Mod] = &[Mod::M32n8k16];
-const M101: &[Mod] = &[Mod::M16n16k8];
+const M90: &[Mod] = &[Mod::SwizzleAtomicity];
+const M91: &[Mod] = &[Mod::GlobalStride];
+const M92: &[Mod] = &[Mod::BoxDim, Mod::GlobalDim, Mod::ElementStride];
+const M93: &[Mod] = &[Mod::Uni];
+const M94: &[Mod] = &[Mod::Cube, Mod::Acube];
+const M95: &[Mod] = &[Mod::N2dms, Mod::A2dms];
+const M96: &[Mod] = &[Mod::N2dms];
+const M97: &[Mod] = &[Mod::A2dms];
+const M98: &[Mod] = &[Mod::Ballot];
+const M99: &[Mod] = &[Mod::M16n16k16];
+const M100: &[Mod] = &[Mod::M8n32k16];
+const M101: &[Mod] = &[Mod::M32n8k16];
+const M102: &[Mod] = &[Mod::M16n16k8];
 
 /// The table, sorted by opcode; within one, in the order of the files.
 pub static FORMS: &[Form] = &[
@@ -4315,7 +4378,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(0)),
+            read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G51) }],
@@ -4332,8 +4395,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(0)),
-            read("b", Kind::Source, Ty::Pick(0)),
+            read("a", Kind::Source, Ty::Fixed(Type::U32)),
+            read("b", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G51) }],
@@ -4436,7 +4499,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(0)),
+            read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G55) }],
@@ -4459,8 +4522,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(0)),
-            read("b", Kind::Source, Ty::Pick(0)),
+            read("a", Kind::Source, Ty::Fixed(Type::U32)),
+            read("b", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G55) }],
@@ -4708,7 +4771,7 @@ pub static FORMS: &[Form] = &[
         slots: &[slot("query_cancel", C67), slot("is_canceled", C68), slot("pred", C49), slot("b128", C66)],
         ignored: &[],
         head: 1,
-        operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(1))],
+        operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B128))],
         rules: &[],
         gates: G71,
         carry: CarryFlag { reads: false, writes: false },
@@ -4721,7 +4784,7 @@ pub static FORMS: &[Form] = &[
         slots: &[slot("query_cancel", C67), slot("coordinate", C69), slot("b32", C6), slot("b128", C66)],
         ignored: &[],
         head: 1,
-        operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(1))],
+        operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B128))],
         rules: &[],
         gates: G71,
         carry: CarryFlag { reads: false, writes: false },
@@ -4742,7 +4805,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector),
-            read("a", Kind::Source, Ty::Pick(1)),
+            read("a", Kind::Source, Ty::Fixed(Type::B128)),
         ],
         rules: &[],
         gates: G71,
@@ -4978,8 +5041,8 @@ pub static FORMS: &[Form] = &[
             slot("mbarrier", C81),
             slot("arrive", C45),
             optional("noinc", C82),
-            optional("cta_space", C76),
-            slot("b64", C83),
+            optional("cta_space", C83),
+            slot("b64", C84),
         ],
         ignored: &[],
         head: 3,
@@ -4991,12 +5054,12 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.target.global.bulk_mbarrier [dst], [src], size:u32, [mbar]",
+        syntax: "cp.async.bulk.target.global.bulk_mbarrier [dst], [src], size<in 0..1048560>:u32, [mbar]",
         section: "9.7.9.25.4.1",
         slots: &[
             slot("async", C62),
-            slot("bulk", C84),
-            slot("target", C85),
+            slot("bulk", C85),
+            slot("target", C86),
             slot("global", C19),
             slot("bulk_mbarrier", C64),
         ],
@@ -5005,7 +5068,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[],
@@ -5015,12 +5078,12 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.target.global.bulk_mbarrier.L2::cache_hint [dst], [src], size:u32, [mbar], cache-policy:b64",
+        syntax: "cp.async.bulk.target.global.bulk_mbarrier.L2::cache_hint [dst], [src], size<in 0..1048560>:u32, [mbar], cache-policy:b64",
         section: "9.7.9.25.4.1",
         slots: &[
             slot("async", C62),
-            slot("bulk", C84),
-            slot("target", C85),
+            slot("bulk", C85),
+            slot("target", C86),
             slot("global", C19),
             slot("bulk_mbarrier", C64),
             slot("L2::cache_hint", C25),
@@ -5030,7 +5093,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
             read("mbar", Kind::Address, Ty::None),
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
@@ -5041,12 +5104,12 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.shared::cluster.shared::cta.bulk_mbarrier [dst], [src], size:u32, [mbar]",
+        syntax: "cp.async.bulk.shared::cluster.shared::cta.bulk_mbarrier [dst], [src], size<in 0..1048560>:u32, [mbar]",
         section: "9.7.9.25.4.1",
         slots: &[
             slot("async", C62),
-            slot("bulk", C84),
-            slot("shared::cluster", C86),
+            slot("bulk", C85),
+            slot("shared::cluster", C87),
             slot("shared::cta", C63),
             slot("bulk_mbarrier", C64),
         ],
@@ -5055,7 +5118,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[],
@@ -5065,21 +5128,21 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.global.shared::cta.bulk_group [dst], [src], size:u32",
+        syntax: "cp.async.bulk.global.shared::cta.bulk_group [dst], [src], size<in 0..1048560>:u32",
         section: "9.7.9.25.4.1",
         slots: &[
             slot("async", C62),
-            slot("bulk", C84),
+            slot("bulk", C85),
             slot("global", C19),
             slot("shared::cta", C63),
-            slot("bulk_group", C87),
+            slot("bulk_group", C88),
         ],
         ignored: &[],
         head: 2,
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
         ],
         rules: &[],
         gates: G89,
@@ -5088,14 +5151,14 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [dst], [src], size:u32, cache-policy:b64",
+        syntax: "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [dst], [src], size<in 0..1048560>:u32, cache-policy:b64",
         section: "9.7.9.25.4.1",
         slots: &[
             slot("async", C62),
-            slot("bulk", C84),
+            slot("bulk", C85),
             slot("global", C19),
             slot("shared::cta", C63),
-            slot("bulk_group", C87),
+            slot("bulk_group", C88),
             slot("L2::cache_hint", C25),
         ],
         ignored: &[],
@@ -5103,7 +5166,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
@@ -5113,15 +5176,15 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.shared::cluster.global.bulk_mbarrier.multicast{.L2::cache_hint} [dst], [src], size:u32, [mbar], mask:u16{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.shared::cluster.global.bulk_mbarrier.multicast{.L2::cache_hint} [dst], [src], size<in 0..1048560>:u32, [mbar], mask:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.4.1",
         slots: &[
             slot("async", C62),
-            slot("bulk", C84),
-            slot("shared::cluster", C86),
+            slot("bulk", C85),
+            slot("shared::cluster", C87),
             slot("global", C19),
             slot("bulk_mbarrier", C64),
-            slot("multicast", C88),
+            slot("multicast", C89),
             optional("L2::cache_hint", C25),
         ],
         ignored: &[],
@@ -5129,7 +5192,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
             read("mbar", Kind::Address, Ty::None),
             read("mask", Kind::Source, Ty::Fixed(Type::U16)),
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
@@ -5142,22 +5205,22 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.global.shared::cta.bulk_group.cp_mask [dst], [src], size:u32, mask:u16",
+        syntax: "cp.async.bulk.global.shared::cta.bulk_group.cp_mask [dst], [src], size<in 0..1048560>:u32, mask:u16",
         section: "9.7.9.25.4.1",
         slots: &[
             slot("async", C62),
-            slot("bulk", C84),
+            slot("bulk", C85),
             slot("global", C19),
             slot("shared::cta", C63),
-            slot("bulk_group", C87),
-            slot("cp_mask", C89),
+            slot("bulk_group", C88),
+            slot("cp_mask", C90),
         ],
         ignored: &[],
         head: 2,
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
             read("mask", Kind::Source, Ty::Fixed(Type::U16)),
         ],
         rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G92) }],
@@ -5167,23 +5230,23 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint.cp_mask [dst], [src], size:u32, cache-policy:b64, mask:u16",
+        syntax: "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint.cp_mask [dst], [src], size<in 0..1048560>:u32, cache-policy:b64, mask:u16",
         section: "9.7.9.25.4.1",
         slots: &[
             slot("async", C62),
-            slot("bulk", C84),
+            slot("bulk", C85),
             slot("global", C19),
             slot("shared::cta", C63),
-            slot("bulk_group", C87),
+            slot("bulk_group", C88),
             slot("L2::cache_hint", C25),
-            slot("cp_mask", C89),
+            slot("cp_mask", C90),
         ],
         ignored: &[],
         head: 2,
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
             read("mask", Kind::Source, Ty::Fixed(Type::U16)),
         ],
@@ -5194,26 +5257,26 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.reduce.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}.reduction{.noftz}.type [dst], [src], size:u32{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.reduce.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}.reduction{.noftz}.type [dst], [src], size<in 0..1048560>:u32{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.4.2",
         slots: &[
-            slot("reduce", C90),
+            slot("reduce", C91),
             slot("async", C62),
-            slot("bulk", C84),
+            slot("bulk", C85),
             slot("global", C19),
             slot("shared::cta", C63),
-            slot("bulk_group", C87),
+            slot("bulk_group", C88),
             optional("L2::cache_hint", C25),
-            slot("reduction", C91),
+            slot("reduction", C92),
             optional("noftz", C33),
-            slot("type", C92),
+            slot("type", C93),
         ],
         ignored: &[],
         head: 3,
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
@@ -5253,24 +5316,24 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.reduce.async.bulk.shared::cluster.shared::cta.bulk_mbarrier.reduction.type [dst], [src], size:u32, [mbar]",
+        syntax: "cp.reduce.async.bulk.shared::cluster.shared::cta.bulk_mbarrier.reduction.type [dst], [src], size<in 0..1048560>:u32, [mbar]",
         section: "9.7.9.25.4.2",
         slots: &[
-            slot("reduce", C90),
+            slot("reduce", C91),
             slot("async", C62),
-            slot("bulk", C84),
-            slot("shared::cluster", C86),
+            slot("bulk", C85),
+            slot("shared::cluster", C87),
             slot("shared::cta", C63),
             slot("bulk_mbarrier", C64),
-            slot("reduction", C91),
-            slot("type", C93),
+            slot("reduction", C92),
+            slot("type", C94),
         ],
         ignored: &[],
         head: 3,
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[
@@ -5301,9 +5364,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.25.4.3",
         slots: &[
             slot("async", C62),
-            slot("bulk", C84),
-            slot("prefetch", C94),
-            slot("L2", C95),
+            slot("bulk", C85),
+            slot("prefetch", C95),
+            slot("L2", C96),
             slot("global", C19),
             optional("L2::cache_hint", C25),
         ],
@@ -5324,7 +5387,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cp,
         syntax: "cp.async.bulk.commit_group",
         section: "9.7.9.25.5.1",
-        slots: &[slot("async", C62), slot("bulk", C84), slot("commit_group", C78)],
+        slots: &[slot("async", C62), slot("bulk", C85), slot("commit_group", C78)],
         ignored: &[],
         head: 3,
         operands: &[],
@@ -5337,7 +5400,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cp,
         syntax: "cp.async.bulk.wait_group{.read} n<imm>:u32",
         section: "9.7.9.25.5.1",
-        slots: &[slot("async", C62), slot("bulk", C84), slot("wait_group", C79), optional("read", C96)],
+        slots: &[slot("async", C62), slot("bulk", C85), slot("wait_group", C79), optional("read", C97)],
         ignored: &[],
         head: 3,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
@@ -5352,14 +5415,14 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C62),
-            slot("bulk", C84),
-            slot("tensor", C97),
-            slot("dim", C98),
-            slot("target", C99),
+            slot("bulk", C85),
+            slot("tensor", C98),
+            slot("dim", C99),
+            slot("target", C100),
             slot("global", C19),
-            optional("tile", C100),
+            optional("tile", C101),
             slot("bulk_mbarrier", C64),
-            optional("cta_group", C101),
+            optional("cta_group", C102),
             optional("L2::cache_hint", C25),
         ],
         ignored: &[],
@@ -5385,15 +5448,15 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C62),
-            slot("bulk", C84),
-            slot("tensor", C97),
-            slot("dim", C98),
-            slot("target", C99),
+            slot("bulk", C85),
+            slot("tensor", C98),
+            slot("dim", C99),
+            slot("target", C100),
             slot("global", C19),
-            optional("tile", C100),
+            optional("tile", C101),
             slot("bulk_mbarrier", C64),
-            slot("multicast", C88),
-            optional("cta_group", C101),
+            slot("multicast", C89),
+            optional("cta_group", C102),
             optional("L2::cache_hint", C25),
         ],
         ignored: &[],
@@ -5420,14 +5483,14 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C62),
-            slot("bulk", C84),
-            slot("tensor", C97),
-            slot("dim", C102),
-            slot("target", C99),
+            slot("bulk", C85),
+            slot("tensor", C98),
+            slot("dim", C103),
+            slot("target", C100),
             slot("global", C19),
-            slot("im2col", C103),
+            slot("im2col", C104),
             slot("bulk_mbarrier", C64),
-            optional("cta_group", C101),
+            optional("cta_group", C102),
             optional("L2::cache_hint", C25),
         ],
         ignored: &[],
@@ -5454,15 +5517,15 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C62),
-            slot("bulk", C84),
-            slot("tensor", C97),
-            slot("dim", C102),
-            slot("target", C99),
+            slot("bulk", C85),
+            slot("tensor", C98),
+            slot("dim", C103),
+            slot("target", C100),
             slot("global", C19),
-            slot("im2col", C103),
+            slot("im2col", C104),
             slot("bulk_mbarrier", C64),
-            slot("multicast", C88),
-            optional("cta_group", C101),
+            slot("multicast", C89),
+            optional("cta_group", C102),
             optional("L2::cache_hint", C25),
         ],
         ignored: &[],
@@ -5490,14 +5553,14 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C62),
-            slot("bulk", C84),
-            slot("tensor", C97),
-            slot("dim", C104),
-            slot("target", C99),
+            slot("bulk", C85),
+            slot("tensor", C98),
+            slot("dim", C105),
+            slot("target", C100),
             slot("global", C19),
-            slot("im2col", C103),
+            slot("im2col", C104),
             slot("bulk_mbarrier", C64),
-            optional("cta_group", C101),
+            optional("cta_group", C102),
             optional("L2::cache_hint", C25),
         ],
         ignored: &[],
@@ -5524,15 +5587,15 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C62),
-            slot("bulk", C84),
-            slot("tensor", C97),
-            slot("dim", C104),
-            slot("target", C99),
+            slot("bulk", C85),
+            slot("tensor", C98),
+            slot("dim", C105),
+            slot("target", C100),
             slot("global", C19),
-            slot("im2col", C103),
+            slot("im2col", C104),
             slot("bulk_mbarrier", C64),
-            slot("multicast", C88),
-            optional("cta_group", C101),
+            slot("multicast", C89),
+            optional("cta_group", C102),
             optional("L2::cache_hint", C25),
         ],
         ignored: &[],
@@ -5560,14 +5623,14 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C62),
-            slot("bulk", C84),
-            slot("tensor", C97),
-            slot("dim", C105),
-            slot("target", C99),
+            slot("bulk", C85),
+            slot("tensor", C98),
+            slot("dim", C106),
+            slot("target", C100),
             slot("global", C19),
-            slot("im2col", C103),
+            slot("im2col", C104),
             slot("bulk_mbarrier", C64),
-            optional("cta_group", C101),
+            optional("cta_group", C102),
             optional("L2::cache_hint", C25),
         ],
         ignored: &[],
@@ -5594,15 +5657,15 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C62),
-            slot("bulk", C84),
-            slot("tensor", C97),
-            slot("dim", C105),
-            slot("target", C99),
+            slot("bulk", C85),
+            slot("tensor", C98),
+            slot("dim", C106),
+            slot("target", C100),
             slot("global", C19),
-            slot("im2col", C103),
+            slot("im2col", C104),
             slot("bulk_mbarrier", C64),
-            slot("multicast", C88),
-            optional("cta_group", C101),
+            slot("multicast", C89),
+            optional("cta_group", C102),
             optional("L2::cache_hint", C25),
         ],
         ignored: &[],
@@ -5630,13 +5693,13 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C62),
-            slot("bulk", C84),
-            slot("tensor", C97),
-            slot("tensor_dim", C98),
+            slot("bulk", C85),
+            slot("tensor", C98),
+            slot("tensor_dim", C99),
             slot("global", C19),
             slot("shared::cta", C63),
-            optional("tile", C100),
-            slot("bulk_group", C87),
+            optional("tile", C101),
+            slot("bulk_group", C88),
             optional("L2::cache_hint", C25),
         ],
         ignored: &[],
@@ -5667,13 +5730,13 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C62),
-            slot("bulk", C84),
-            slot("tensor", C97),
-            slot("tensor_dim", C98),
+            slot("bulk", C85),
+            slot("tensor", C98),
+            slot("tensor_dim", C99),
             slot("global", C19),
             slot("shared::cta", C63),
-            slot("im2col_no_offs", C106),
-            slot("bulk_group", C87),
+            slot("im2col_no_offs", C107),
+            slot("bulk_group", C88),
             optional("L2::cache_hint", C25),
         ],
         ignored: &[],
@@ -5703,16 +5766,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.reduce.async.bulk.tensor.tensor_dim.global.shared::cta.reduction{.tile}.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.3",
         slots: &[
-            slot("reduce", C90),
+            slot("reduce", C91),
             slot("async", C62),
-            slot("bulk", C84),
-            slot("tensor", C97),
-            slot("tensor_dim", C98),
+            slot("bulk", C85),
+            slot("tensor", C98),
+            slot("tensor_dim", C99),
             slot("global", C19),
             slot("shared::cta", C63),
-            slot("reduction", C91),
-            optional("tile", C100),
-            slot("bulk_group", C87),
+            slot("reduction", C92),
+            optional("tile", C101),
+            slot("bulk_group", C88),
             optional("L2::cache_hint", C25),
         ],
         ignored: &[],
@@ -5742,16 +5805,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.reduce.async.bulk.tensor.tensor_dim.global.shared::cta.reduction.im2col_no_offs.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.3",
         slots: &[
-            slot("reduce", C90),
+            slot("reduce", C91),
             slot("async", C62),
-            slot("bulk", C84),
-            slot("tensor", C97),
-            slot("tensor_dim", C98),
+            slot("bulk", C85),
+            slot("tensor", C98),
+            slot("tensor_dim", C99),
             slot("global", C19),
             slot("shared::cta", C63),
-            slot("reduction", C91),
-            slot("im2col_no_offs", C106),
-            slot("bulk_group", C87),
+            slot("reduction", C92),
+            slot("im2col_no_offs", C107),
+            slot("bulk_group", C88),
             optional("L2::cache_hint", C25),
         ],
         ignored: &[],
@@ -5782,13 +5845,13 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.25.5.4",
         slots: &[
             slot("async", C62),
-            slot("bulk", C84),
-            slot("prefetch", C94),
-            slot("tensor", C97),
-            slot("tensor_dim", C98),
-            slot("L2", C95),
+            slot("bulk", C85),
+            slot("prefetch", C95),
+            slot("tensor", C98),
+            slot("tensor_dim", C99),
+            slot("L2", C96),
             slot("global", C19),
-            optional("tile", C100),
+            optional("tile", C101),
             optional("L2::cache_hint", C25),
         ],
         ignored: &[],
@@ -5809,13 +5872,13 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.25.5.4",
         slots: &[
             slot("async", C62),
-            slot("bulk", C84),
-            slot("prefetch", C94),
-            slot("tensor", C97),
-            slot("dim", C102),
-            slot("L2", C95),
+            slot("bulk", C85),
+            slot("prefetch", C95),
+            slot("tensor", C98),
+            slot("dim", C103),
+            slot("L2", C96),
             slot("global", C19),
-            slot("im2col", C103),
+            slot("im2col", C104),
             optional("L2::cache_hint", C25),
         ],
         ignored: &[],
@@ -5837,13 +5900,13 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.25.5.4",
         slots: &[
             slot("async", C62),
-            slot("bulk", C84),
-            slot("prefetch", C94),
-            slot("tensor", C97),
-            slot("dim", C104),
-            slot("L2", C95),
+            slot("bulk", C85),
+            slot("prefetch", C95),
+            slot("tensor", C98),
+            slot("dim", C105),
+            slot("L2", C96),
             slot("global", C19),
-            slot("im2col", C103),
+            slot("im2col", C104),
             optional("L2::cache_hint", C25),
         ],
         ignored: &[],
@@ -5865,13 +5928,13 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.25.5.4",
         slots: &[
             slot("async", C62),
-            slot("bulk", C84),
-            slot("prefetch", C94),
-            slot("tensor", C97),
-            slot("dim", C105),
-            slot("L2", C95),
+            slot("bulk", C85),
+            slot("prefetch", C95),
+            slot("tensor", C98),
+            slot("dim", C106),
+            slot("L2", C96),
             slot("global", C19),
-            slot("im2col", C103),
+            slot("im2col", C104),
             optional("L2::cache_hint", C25),
         ],
         ignored: &[],
@@ -5889,19 +5952,19 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Createpolicy,
-        syntax: "createpolicy.range{.global}.primary{.secondary}.b64 d, [a], size:u32, total-size:u32",
+        syntax: "createpolicy.range{.global}.primary{.secondary}.b64 d:b64, [a], size:u32, total-size:u32",
         section: "9.7.9.18",
         slots: &[
-            slot("range", C107),
+            slot("range", C108),
             optional("global", C19),
-            slot("primary", C108),
-            optional("secondary", C109),
-            slot("b64", C83),
+            slot("primary", C109),
+            optional("secondary", C110),
+            slot("b64", C84),
         ],
         ignored: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)),
+            write("d", Kind::Register, Ty::Fixed(Type::B64)),
             read("a", Kind::Address, Ty::None),
             read("size", Kind::Source, Ty::Fixed(Type::U32)),
             read("total-size", Kind::Source, Ty::Fixed(Type::U32)),
@@ -5913,18 +5976,18 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Createpolicy,
-        syntax: "createpolicy.fractional.primary{.secondary}.b64 d{, fraction<imm>:f32}",
+        syntax: "createpolicy.fractional.primary{.secondary}.b64 d:b64{, fraction<imm>:f32}",
         section: "9.7.9.18",
         slots: &[
-            slot("fractional", C110),
-            slot("primary", C108),
-            optional("secondary", C109),
-            slot("b64", C83),
+            slot("fractional", C111),
+            slot("primary", C109),
+            optional("secondary", C110),
+            slot("b64", C84),
         ],
         ignored: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)),
+            write("d", Kind::Register, Ty::Fixed(Type::B64)),
             read("fraction", Kind::Immediate, Ty::Fixed(Type::F32)).presence(Presence::Optional),
         ],
         rules: &[],
@@ -5934,14 +5997,14 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Createpolicy,
-        syntax: "createpolicy.cvt.L2.b64 d, access-property:b64",
+        syntax: "createpolicy.cvt.L2.b64 d:b64, access-property:b64",
         section: "9.7.9.18",
-        slots: &[slot("cvt", C111), slot("L2", C95), slot("b64", C83)],
+        slots: &[slot("cvt", C112), slot("L2", C96), slot("b64", C84)],
         ignored: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)),
-            read("access-property", Kind::Source, Ty::Pick(0)),
+            write("d", Kind::Register, Ty::Fixed(Type::B64)),
+            read("access-property", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
         gates: G105,
@@ -5952,7 +6015,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.sat}.dtype.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[optional("sat", C8), slot("dtype", C112), slot("atype", C112)],
+        slots: &[optional("sat", C8), slot("dtype", C113), slot("atype", C113)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6001,12 +6064,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.irnd{.sat}.dtype.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[slot("irnd", C113), optional("sat", C8), slot("dtype", C112), slot("f16", C114)],
+        slots: &[slot("irnd", C114), optional("sat", C8), slot("dtype", C113), slot("f16", C115)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(1)).wider(),
+            read("a", Kind::Source, Ty::Fixed(Type::F16)).wider(),
         ],
         rules: &[Rule {
             when: &[Condition::Has(M22), Condition::TypeIn(0, T1)],
@@ -6021,17 +6084,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.irnd{.ftz}{.sat}.dtype.f32 d+, a+:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("irnd", C113),
+            slot("irnd", C114),
             optional("ftz", C0),
             optional("sat", C8),
-            slot("dtype", C112),
+            slot("dtype", C113),
             slot("f32", C1),
         ],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(1)).wider(),
+            read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
         rules: &[Rule {
             when: &[Condition::Has(M22), Condition::TypeIn(0, T1)],
@@ -6045,12 +6108,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.irnd{.sat}.dtype.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[slot("irnd", C113), optional("sat", C8), slot("dtype", C112), slot("f64", C2)],
+        slots: &[slot("irnd", C114), optional("sat", C8), slot("dtype", C113), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(1)).wider(),
+            read("a", Kind::Source, Ty::Fixed(Type::F64)).wider(),
         ],
         rules: &[Rule {
             when: &[Condition::Has(M22), Condition::TypeIn(0, T1)],
@@ -6064,12 +6127,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.irnd.dtype.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[slot("irnd", C113), slot("dtype", C112), slot("bf16", C115)],
+        slots: &[slot("irnd", C114), slot("dtype", C113), slot("bf16", C116)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(1)).wider(),
+            read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
         gates: G107,
@@ -6080,7 +6143,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd{.sat}.f16.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C114), slot("atype", C112)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C115), slot("atype", C113)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6104,7 +6167,7 @@ pub static FORMS: &[Form] = &[
             optional("ftz", C0),
             optional("sat", C8),
             slot("f32", C1),
-            slot("atype", C112),
+            slot("atype", C113),
         ],
         ignored: T0,
         head: 0,
@@ -6124,7 +6187,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd{.sat}.f64.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f64", C2), slot("atype", C112)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f64", C2), slot("atype", C113)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6143,7 +6206,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd.bf16.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), slot("bf16", C115), slot("atype", C112)],
+        slots: &[slot("rnd", C7), slot("bf16", C116), slot("atype", C113)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6151,7 +6214,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G109,
+        gates: G107,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::int_to_float"),
     },
@@ -6159,12 +6222,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.irnd}{.sat}.f16.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("irnd", C113), optional("sat", C8), slot("f16", C114), slot("f16", C114)],
+        slots: &[optional("irnd", C114), optional("sat", C8), slot("f16", C115), slot("f16", C115)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(0)).wider(),
+            read("a", Kind::Source, Ty::Fixed(Type::F16)).wider(),
         ],
         rules: &[],
         gates: &[],
@@ -6176,7 +6239,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt{.irnd}{.ftz}{.sat}.f32.f32 d+, a+:f32",
         section: "9.7.9.21",
         slots: &[
-            optional("irnd", C113),
+            optional("irnd", C114),
             optional("ftz", C0),
             optional("sat", C8),
             slot("f32", C1),
@@ -6186,7 +6249,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(0)).wider(),
+            read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
         rules: &[],
         gates: &[],
@@ -6197,12 +6260,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.irnd}{.sat}.f64.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[optional("irnd", C113), optional("sat", C8), slot("f64", C2), slot("f64", C2)],
+        slots: &[optional("irnd", C114), optional("sat", C8), slot("f64", C2), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(0)).wider(),
+            read("a", Kind::Source, Ty::Fixed(Type::F64)).wider(),
         ],
         rules: &[],
         gates: &[],
@@ -6217,14 +6280,14 @@ pub static FORMS: &[Form] = &[
             slot("rnd", C7),
             optional("ftz", C0),
             optional("sat", C8),
-            slot("f16", C114),
+            slot("f16", C115),
             slot("f32", C1),
         ],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(1)).wider(),
+            read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
         rules: &[],
         gates: &[],
@@ -6235,12 +6298,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd{.sat}.f16.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C114), slot("f64", C2)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C115), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(1)).wider(),
+            read("a", Kind::Source, Ty::Fixed(Type::F64)).wider(),
         ],
         rules: &[],
         gates: &[],
@@ -6251,12 +6314,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.ftz}{.sat}.f32.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("ftz", C0), optional("sat", C8), slot("f32", C1), slot("f16", C114)],
+        slots: &[optional("ftz", C0), optional("sat", C8), slot("f32", C1), slot("f16", C115)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(1)).wider(),
+            read("a", Kind::Source, Ty::Fixed(Type::F16)).wider(),
         ],
         rules: &[],
         gates: &[],
@@ -6267,12 +6330,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.sat}.f64.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("sat", C8), slot("f64", C2), slot("f16", C114)],
+        slots: &[optional("sat", C8), slot("f64", C2), slot("f16", C115)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(1)).wider(),
+            read("a", Kind::Source, Ty::Fixed(Type::F16)).wider(),
         ],
         rules: &[],
         gates: &[],
@@ -6288,7 +6351,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(1)).wider(),
+            read("a", Kind::Source, Ty::Fixed(Type::F64)).wider(),
         ],
         rules: &[],
         gates: &[],
@@ -6299,12 +6362,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd{.ftz}.bf16.f32 d+, a+:f32",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("ftz", C0), slot("bf16", C115), slot("f32", C1)],
+        slots: &[slot("rnd", C7), optional("ftz", C0), slot("bf16", C116), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(1)).wider(),
+            read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
         rules: &[],
         gates: &[],
@@ -6320,7 +6383,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(1)).wider(),
+            read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
         rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G106) }],
         gates: &[],
@@ -6331,15 +6394,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.rnd}{.ftz}.f32.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), optional("ftz", C0), slot("f32", C1), slot("bf16", C115)],
+        slots: &[optional("rnd", C7), optional("ftz", C0), slot("f32", C1), slot("bf16", C116)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(1)).wider(),
+            read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G110) }],
-        gates: G111,
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G109) }],
+        gates: G110,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6347,15 +6410,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.irnd}.bf16.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[optional("irnd", C113), slot("bf16", C115), slot("bf16", C115)],
+        slots: &[optional("irnd", C114), slot("bf16", C116), slot("bf16", C116)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(0)).wider(),
+            read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G112,
+        gates: G107,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6363,15 +6426,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.rnd}.f16.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), slot("f16", C114), slot("bf16", C115)],
+        slots: &[optional("rnd", C7), slot("f16", C115), slot("bf16", C116)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(1)).wider(),
+            read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G112,
+        gates: G107,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6379,15 +6442,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.rnd}.bf16.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), slot("bf16", C115), slot("f16", C114)],
+        slots: &[optional("rnd", C7), slot("bf16", C116), slot("f16", C115)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(1)).wider(),
+            read("a", Kind::Source, Ty::Fixed(Type::F16)).wider(),
         ],
         rules: &[],
-        gates: G112,
+        gates: G107,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6395,15 +6458,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd.bf16.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), slot("bf16", C115), slot("f64", C2)],
+        slots: &[slot("rnd", C7), slot("bf16", C116), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(1)).wider(),
+            read("a", Kind::Source, Ty::Fixed(Type::F64)).wider(),
         ],
         rules: &[],
-        gates: G112,
+        gates: G107,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6411,33 +6474,36 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.rnd}.f64.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), slot("f64", C2), slot("bf16", C115)],
+        slots: &[optional("rnd", C7), slot("f64", C2), slot("bf16", C116)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(1)).wider(),
+            read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G112,
+        gates: G107,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2{.relu}{.satfinite}.f16.f32 d, a:f32",
+        syntax: "cvt.frnd2{.relu}{.satfinite}.f16.f32 d+, a+:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C116),
-            optional("relu", C117),
-            optional("satfinite", C118),
-            slot("f16", C114),
+            slot("frnd2", C117),
+            optional("relu", C118),
+            optional("satfinite", C119),
+            slot("f16", C115),
             slot("f32", C1),
         ],
         ignored: T0,
         head: 0,
-        operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G115) }],
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).wider(),
+            read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G113) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -6447,16 +6513,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.relu}{.satfinite}.bf16.f32 d, a:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C116),
-            optional("relu", C117),
-            optional("satfinite", C118),
-            slot("bf16", C115),
+            slot("frnd2", C117),
+            optional("relu", C118),
+            optional("satfinite", C119),
+            slot("bf16", C116),
             slot("f32", C1),
         ],
         ignored: T0,
         head: 0,
-        operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G115) }],
+        operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::F32))],
+        rules: &[Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G113) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -6465,11 +6531,14 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rna{.satfinite}.tf32.f32 d:b32, a:f32",
         section: "9.7.9.21",
-        slots: &[slot("rna", C119), optional("satfinite", C118), slot("tf32", C120), slot("f32", C1)],
+        slots: &[slot("rna", C120), optional("satfinite", C119), slot("tf32", C121), slot("f32", C1)],
         ignored: T0,
         head: 0,
-        operands: &[write("d", Kind::Register, Ty::Fixed(Type::B32)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G115) }],
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B32)),
+            read("a", Kind::Source, Ty::Fixed(Type::F32)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G113) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -6479,40 +6548,43 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.satfinite}{.relu}.tf32.f32 d:b32, a:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C116),
-            optional("satfinite", C118),
-            optional("relu", C117),
-            slot("tf32", C120),
-            slot("f32", C1),
-        ],
-        ignored: T0,
-        head: 0,
-        operands: &[write("d", Kind::Register, Ty::Fixed(Type::B32)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G117) }],
-        gates: G118,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::narrow"),
-    },
-    Form {
-        opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2{.relu}{.satfinite}.f16x2.f32 d, a:f32, b:f32",
-        section: "9.7.9.21",
-        slots: &[
-            slot("frnd2", C116),
-            optional("relu", C117),
-            optional("satfinite", C118),
-            slot("f16x2", C121),
+            slot("frnd2", C117),
+            optional("satfinite", C119),
+            optional("relu", C118),
+            slot("tf32", C121),
             slot("f32", C1),
         ],
         ignored: T0,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(1)),
-            read("b", Kind::Source, Ty::Pick(1)),
+            write("d", Kind::Register, Ty::Fixed(Type::B32)),
+            read("a", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G115) }],
-        gates: G119,
+        gates: G116,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::narrow"),
+    },
+    Form {
+        opcode: Opcode::Cvt,
+        syntax: "cvt.frnd2{.relu}{.satfinite}.f16x2.f32 d+, a+:f32, b+:f32",
+        section: "9.7.9.21",
+        slots: &[
+            slot("frnd2", C117),
+            optional("relu", C118),
+            optional("satfinite", C119),
+            slot("f16x2", C122),
+            slot("f32", C1),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).wider(),
+            read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
+            read("b", Kind::Source, Ty::Fixed(Type::F32)).wider(),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G113) }],
+        gates: G117,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -6521,21 +6593,21 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.relu}{.satfinite}.bf16x2.f32 d, a:f32, b:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C116),
-            optional("relu", C117),
-            optional("satfinite", C118),
-            slot("bf16x2", C122),
+            slot("frnd2", C117),
+            optional("relu", C118),
+            optional("satfinite", C119),
+            slot("bf16x2", C123),
             slot("f32", C1),
         ],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(1)),
-            read("b", Kind::Source, Ty::Pick(1)),
+            read("a", Kind::Source, Ty::Fixed(Type::F32)),
+            read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G115) }],
-        gates: G119,
+        rules: &[Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G113) }],
+        gates: G117,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -6544,22 +6616,22 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}{.satfinite}.f16x2.f32 d, a:f32, b:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C123),
-            optional("relu", C117),
-            optional("satfinite", C118),
-            slot("f16x2", C121),
+            slot("rs", C124),
+            optional("relu", C118),
+            optional("satfinite", C119),
+            slot("f16x2", C122),
             slot("f32", C1),
         ],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(1)),
-            read("b", Kind::Source, Ty::Pick(1)),
+            read("a", Kind::Source, Ty::Fixed(Type::F32)),
+            read("b", Kind::Source, Ty::Fixed(Type::F32)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G115) }],
-        gates: G119,
+        rules: &[Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G113) }],
+        gates: G117,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_stochastic"),
     },
@@ -6568,22 +6640,22 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}{.satfinite}.bf16x2.f32 d, a:f32, b:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C123),
-            optional("relu", C117),
-            optional("satfinite", C118),
-            slot("bf16x2", C122),
+            slot("rs", C124),
+            optional("relu", C118),
+            optional("satfinite", C119),
+            slot("bf16x2", C123),
             slot("f32", C1),
         ],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(1)),
-            read("b", Kind::Source, Ty::Pick(1)),
+            read("a", Kind::Source, Ty::Fixed(Type::F32)),
+            read("b", Kind::Source, Ty::Fixed(Type::F32)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G115) }],
-        gates: G119,
+        rules: &[Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G113) }],
+        gates: G117,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_stochastic"),
     },
@@ -6593,17 +6665,17 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
-            slot("satfinite", C118),
-            optional("relu", C117),
-            slot("f8x2type", C124),
+            slot("satfinite", C119),
+            optional("relu", C118),
+            slot("f8x2type", C125),
             slot("f32", C1),
         ],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B16)),
-            read("a", Kind::Source, Ty::Pick(1)),
-            read("b", Kind::Source, Ty::Pick(1)),
+            read("a", Kind::Source, Ty::Fixed(Type::F32)),
+            read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[],
         gates: &[],
@@ -6616,14 +6688,17 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
-            slot("satfinite", C118),
-            optional("relu", C117),
-            slot("f8x2type", C124),
-            slot("f16x2", C121),
+            slot("satfinite", C119),
+            optional("relu", C118),
+            slot("f8x2type", C125),
+            slot("f16x2", C122),
         ],
         ignored: T0,
         head: 0,
-        operands: &[write("d", Kind::Register, Ty::Fixed(Type::B16)), read("a", Kind::Source, Ty::Pick(1))],
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B16)),
+            read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
+        ],
         rules: &[],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -6633,7 +6708,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rn{.relu}.f16x2.f8x2type d, a:b16",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), optional("relu", C117), slot("f16x2", C121), slot("f8x2type", C124)],
+        slots: &[slot("rn", C10), optional("relu", C118), slot("f16x2", C122), slot("f8x2type", C125)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
@@ -6648,20 +6723,20 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
-            slot("satfinite", C118),
-            optional("relu", C117),
-            slot("f6x2type", C125),
+            slot("satfinite", C119),
+            optional("relu", C118),
+            slot("f6x2type", C126),
             slot("f32", C1),
         ],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B16)),
-            read("a", Kind::Source, Ty::Pick(1)),
-            read("b", Kind::Source, Ty::Pick(1)),
+            read("a", Kind::Source, Ty::Fixed(Type::F32)),
+            read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[],
-        gates: G123,
+        gates: G121,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -6669,12 +6744,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rn{.relu}.f16x2.f6x2type d, a:b16",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), optional("relu", C117), slot("f16x2", C121), slot("f6x2type", C125)],
+        slots: &[slot("rn", C10), optional("relu", C118), slot("f16x2", C122), slot("f6x2type", C126)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: G123,
+        gates: G121,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -6684,20 +6759,20 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
-            slot("satfinite", C118),
-            optional("relu", C117),
-            slot("e2m1x2", C126),
+            slot("satfinite", C119),
+            optional("relu", C118),
+            slot("e2m1x2", C127),
             slot("f32", C1),
         ],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B8)),
-            read("a", Kind::Source, Ty::Pick(1)),
-            read("b", Kind::Source, Ty::Pick(1)),
+            read("a", Kind::Source, Ty::Fixed(Type::F32)),
+            read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[],
-        gates: G123,
+        gates: G121,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -6705,12 +6780,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rn{.relu}.f16x2.e2m1x2 d, a:b8",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), optional("relu", C117), slot("f16x2", C121), slot("e2m1x2", C126)],
+        slots: &[slot("rn", C10), optional("relu", C118), slot("f16x2", C122), slot("e2m1x2", C127)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B8))],
         rules: &[],
-        gates: G123,
+        gates: G121,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -6718,16 +6793,16 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.frnd3{.satfinite}.ue8m0x2.f32 d:b16, a:f32, b:f32",
         section: "9.7.9.21",
-        slots: &[slot("frnd3", C127), optional("satfinite", C118), slot("ue8m0x2", C128), slot("f32", C1)],
+        slots: &[slot("frnd3", C128), optional("satfinite", C119), slot("ue8m0x2", C129), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B16)),
-            read("a", Kind::Source, Ty::Pick(1)),
-            read("b", Kind::Source, Ty::Pick(1)),
+            read("a", Kind::Source, Ty::Fixed(Type::F32)),
+            read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[],
-        gates: G124,
+        gates: G122,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -6736,16 +6811,19 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd3{.satfinite}.ue8m0x2.bf16x2 d:b16, a:bf16x2",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd3", C127),
-            optional("satfinite", C118),
-            slot("ue8m0x2", C128),
-            slot("bf16x2", C122),
+            slot("frnd3", C128),
+            optional("satfinite", C119),
+            slot("ue8m0x2", C129),
+            slot("bf16x2", C123),
         ],
         ignored: T0,
         head: 0,
-        operands: &[write("d", Kind::Register, Ty::Fixed(Type::B16)), read("a", Kind::Source, Ty::Pick(1))],
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B16)),
+            read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
+        ],
         rules: &[],
-        gates: G124,
+        gates: G122,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -6753,12 +6831,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rn.bf16x2.ue8m0x2 d, a:b16",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), slot("bf16x2", C122), slot("ue8m0x2", C128)],
+        slots: &[slot("rn", C10), slot("bf16x2", C123), slot("ue8m0x2", C129)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: G124,
+        gates: G122,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -6767,17 +6845,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}.satfinite.f8x4type.f32 d:b32, a.4:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C123),
-            optional("relu", C117),
-            slot("satfinite", C118),
-            slot("f8x4type", C129),
+            slot("rs", C124),
+            optional("relu", C118),
+            slot("satfinite", C119),
+            slot("f8x4type", C130),
             slot("f32", C1),
         ],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Fixed(4)),
+            read("a", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Fixed(4)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
@@ -6790,17 +6868,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}.satfinite.f6x4type.f32 d:b32, a.4:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C123),
-            optional("relu", C117),
-            slot("satfinite", C118),
-            slot("f6x4type", C130),
+            slot("rs", C124),
+            optional("relu", C118),
+            slot("satfinite", C119),
+            slot("f6x4type", C131),
             slot("f32", C1),
         ],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Fixed(4)),
+            read("a", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Fixed(4)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
@@ -6813,17 +6891,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}.satfinite.e2m1x4.f32 d:b16, a.4:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C123),
-            optional("relu", C117),
-            slot("satfinite", C118),
-            slot("e2m1x4", C131),
+            slot("rs", C124),
+            optional("relu", C118),
+            slot("satfinite", C119),
+            slot("e2m1x4", C132),
             slot("f32", C1),
         ],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B16)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Fixed(4)),
+            read("a", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Fixed(4)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
@@ -6833,42 +6911,42 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.pack.sat.convertType.s32 d:b32, a:s32, b:s32",
+        syntax: "cvt.pack.sat.convertType.s32 d+:u32, a+:s32, b+:s32",
         section: "9.7.9.22",
-        slots: &[slot("pack", C132), slot("sat", C8), slot("convertType", C133), slot("s32", C13)],
+        slots: &[slot("pack", C133), slot("sat", C8), slot("convertType", C134), slot("s32", C13)],
         ignored: T0,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B32)),
-            read("a", Kind::Source, Ty::Pick(1)),
-            read("b", Kind::Source, Ty::Pick(1)),
+            write("d", Kind::Register, Ty::Fixed(Type::U32)).wider(),
+            read("a", Kind::Source, Ty::Fixed(Type::S32)).wider(),
+            read("b", Kind::Source, Ty::Fixed(Type::S32)).wider(),
         ],
         rules: &[],
-        gates: G125,
+        gates: G123,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_integers"),
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.pack.sat.convertType.s32.b32 d:b32, a:s32, b:s32, c:b32",
+        syntax: "cvt.pack.sat.convertType.s32.b32 d+:u32, a+:s32, b+:s32, c+:b32",
         section: "9.7.9.22",
         slots: &[
-            slot("pack", C132),
+            slot("pack", C133),
             slot("sat", C8),
-            slot("convertType", C134),
+            slot("convertType", C135),
             slot("s32", C13),
             slot("b32", C6),
         ],
         ignored: T0,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(2)),
-            read("a", Kind::Source, Ty::Pick(1)),
-            read("b", Kind::Source, Ty::Pick(1)),
-            read("c", Kind::Source, Ty::Pick(2)),
+            write("d", Kind::Register, Ty::Fixed(Type::U32)).wider(),
+            read("a", Kind::Source, Ty::Fixed(Type::S32)).wider(),
+            read("b", Kind::Source, Ty::Fixed(Type::S32)).wider(),
+            read("c", Kind::Source, Ty::Fixed(Type::B32)).wider(),
         ],
         rules: &[],
-        gates: G125,
+        gates: G123,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_integers"),
     },
@@ -6876,15 +6954,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvta,
         syntax: "cvta.space.size d, a<address>",
         section: "9.7.9.20",
-        slots: &[slot("space", C135), slot("size", C17)],
+        slots: &[slot("space", C136), slot("size", C17)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G132) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G129) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G130) },
         ],
-        gates: G133,
+        gates: G131,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Cvta),
     },
@@ -6892,15 +6970,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvta,
         syntax: "cvta.to.space.size d, a<address>",
         section: "9.7.9.20",
-        slots: &[slot("to", C136), slot("space", C135), slot("size", C17)],
+        slots: &[slot("to", C137), slot("space", C136), slot("size", C17)],
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G132) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G129) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G130) },
         ],
-        gates: G134,
+        gates: G132,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Cvta),
     },
@@ -6908,7 +6986,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Discard,
         syntax: "discard{.global}.L2 [a], size<imm 128>:u32",
         section: "9.7.9.17",
-        slots: &[optional("global", C19), slot("L2", C95)],
+        slots: &[optional("global", C19), slot("L2", C96)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -6916,7 +6994,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G135,
+        gates: G133,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Discard),
     },
@@ -6932,7 +7010,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G136) }],
+        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G134) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
@@ -6949,7 +7027,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G136) }],
+        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G134) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div"),
@@ -6966,7 +7044,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::HasNot(M27)], then: Consequence::Gates(G137) }],
+        rules: &[Rule { when: &[Condition::HasNot(M27)], then: Consequence::Gates(G135) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div"),
@@ -6975,7 +7053,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Div,
         syntax: "div.full{.ftz}.f32 d, a, b",
         section: "9.7.3.8",
-        slots: &[slot("full", C137), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("full", C138), optional("ftz", C0), slot("f32", C1)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -6984,7 +7062,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G138,
+        gates: G136,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
     },
@@ -6992,7 +7070,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Div,
         syntax: "div.type d, a, b",
         section: "9.7.1.8",
-        slots: &[slot("type", C138)],
+        slots: &[slot("type", C139)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7007,37 +7085,37 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Dp2a,
-        syntax: "dp2a.mode.atype.btype d:u32, a:b32, b:b32, c:u32",
+        syntax: "dp2a.mode.atype.btype d:u32, a:atype, b:btype, c:u32",
         section: "9.7.1.24",
-        slots: &[slot("mode", C139), slot("atype", C140), slot("btype", C140)],
+        slots: &[slot("mode", C140), slot("atype", C141), slot("btype", C141)],
         ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::U32)),
-            read("a", Kind::Source, Ty::Fixed(Type::B32)),
-            read("b", Kind::Source, Ty::Fixed(Type::B32)),
+            read("a", Kind::Source, Ty::Pick(0)),
+            read("b", Kind::Source, Ty::Pick(1)),
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G139,
+        gates: G137,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::dp2a"),
     },
     Form {
         opcode: Opcode::Dp4a,
-        syntax: "dp4a.atype.btype d:u32, a:b32, b:b32, c:u32",
+        syntax: "dp4a.atype.btype d:u32, a:atype, b:btype, c:u32",
         section: "9.7.1.23",
-        slots: &[slot("atype", C140), slot("btype", C140)],
+        slots: &[slot("atype", C141), slot("btype", C141)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::U32)),
-            read("a", Kind::Source, Ty::Fixed(Type::B32)),
-            read("b", Kind::Source, Ty::Fixed(Type::B32)),
+            read("a", Kind::Source, Ty::Pick(0)),
+            read("b", Kind::Source, Ty::Pick(1)),
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G140,
+        gates: G138,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::dp4a"),
     },
@@ -7053,7 +7131,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G141,
+        gates: G139,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Elect),
     },
@@ -7079,7 +7157,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G142,
+        gates: G140,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::ex2_approx"),
     },
@@ -7087,7 +7165,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Ex2,
         syntax: "ex2.approx.ftz.bhalf d, a",
         section: "9.7.4.10",
-        slots: &[slot("approx", C74), slot("ftz", C0), slot("bhalf", C141)],
+        slots: &[slot("approx", C74), slot("ftz", C0), slot("bhalf", C142)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -7113,15 +7191,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fence,
         syntax: "fence{.order}{.async}.scope",
         section: "9.7.13.4",
-        slots: &[optional("order", C142), optional("async", C143), slot("scope", C22)],
+        slots: &[optional("order", C143), optional("async", C144), slot("scope", C22)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
             Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M29), Condition::HasNot(M30)], then: Consequence::Gates(G147) },
+            Rule { when: &[Condition::Has(M29), Condition::HasNot(M30)], then: Consequence::Gates(G145) },
         ],
-        gates: G148,
+        gates: G146,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7129,15 +7207,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fence,
         syntax: "fence.acquire.sync_restrict::shared::cluster.cluster",
         section: "9.7.13.4",
-        slots: &[slot("acquire", C55), slot("sync_restrict::shared::cluster", C144), slot("cluster", C52)],
+        slots: &[slot("acquire", C55), slot("sync_restrict::shared::cluster", C145), slot("cluster", C52)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
             Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M29), Condition::HasNot(M30)], then: Consequence::Gates(G147) },
+            Rule { when: &[Condition::Has(M29), Condition::HasNot(M30)], then: Consequence::Gates(G145) },
         ],
-        gates: G148,
+        gates: G146,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7145,15 +7223,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fence,
         syntax: "fence.release.sync_restrict::shared::cta.cluster",
         section: "9.7.13.4",
-        slots: &[slot("release", C145), slot("sync_restrict::shared::cta", C146), slot("cluster", C52)],
+        slots: &[slot("release", C146), slot("sync_restrict::shared::cta", C147), slot("cluster", C52)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
             Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M29), Condition::HasNot(M30)], then: Consequence::Gates(G147) },
+            Rule { when: &[Condition::Has(M29), Condition::HasNot(M30)], then: Consequence::Gates(G145) },
         ],
-        gates: G148,
+        gates: G146,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7161,15 +7239,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fence,
         syntax: "fence.mbarrier_init.release.cluster",
         section: "9.7.13.4",
-        slots: &[slot("mbarrier_init", C147), slot("release", C145), slot("cluster", C52)],
+        slots: &[slot("mbarrier_init", C148), slot("release", C146), slot("cluster", C52)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
             Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M29), Condition::HasNot(M30)], then: Consequence::Gates(G147) },
+            Rule { when: &[Condition::Has(M29), Condition::HasNot(M30)], then: Consequence::Gates(G145) },
         ],
-        gates: G148,
+        gates: G146,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7177,12 +7255,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fence,
         syntax: "fence.proxy.alias",
         section: "9.7.13.4",
-        slots: &[slot("proxy", C148), slot("alias", C149)],
+        slots: &[slot("proxy", C149), slot("alias", C150)],
         ignored: &[],
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G152,
+        gates: G150,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7190,12 +7268,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fence,
         syntax: "fence.proxy.async{.async_space}",
         section: "9.7.13.4",
-        slots: &[slot("proxy", C148), slot("async", C143), optional("async_space", C150)],
+        slots: &[slot("proxy", C149), slot("async", C144), optional("async_space", C151)],
         ignored: &[],
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G152,
+        gates: G150,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7204,16 +7282,16 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.tensormap::generic.release.scope",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C148),
-            slot("tensormap::generic", C151),
-            slot("release", C145),
+            slot("proxy", C149),
+            slot("tensormap::generic", C152),
+            slot("release", C146),
             slot("scope", C22),
         ],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G153,
+        gates: G151,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7222,8 +7300,8 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.tensormap::generic.acquire.scope [a], size<imm 128>:u32",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C148),
-            slot("tensormap::generic", C151),
+            slot("proxy", C149),
+            slot("tensormap::generic", C152),
             slot("acquire", C55),
             slot("scope", C22),
         ],
@@ -7234,7 +7312,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G153,
+        gates: G151,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7243,17 +7321,17 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C148),
-            slot("async::generic", C152),
+            slot("proxy", C149),
+            slot("async::generic", C153),
             slot("acquire", C55),
-            slot("sync_restrict::shared::cluster", C144),
+            slot("sync_restrict::shared::cluster", C145),
             slot("cluster", C52),
         ],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G153,
+        gates: G151,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7262,17 +7340,17 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C148),
-            slot("async::generic", C152),
-            slot("release", C145),
-            slot("sync_restrict::shared::cta", C146),
+            slot("proxy", C149),
+            slot("async::generic", C153),
+            slot("release", C146),
+            slot("sync_restrict::shared::cta", C147),
             slot("cluster", C52),
         ],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G153,
+        gates: G151,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7290,7 +7368,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G154,
+        gates: G152,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -7308,7 +7386,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G155,
+        gates: G153,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -7326,7 +7404,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G156,
+        gates: G154,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -7352,7 +7430,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rn{.ftz}.relu.half d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rn", C10), optional("ftz", C0), slot("relu", C117), slot("half", C3)],
+        slots: &[slot("rn", C10), optional("ftz", C0), slot("relu", C118), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7370,7 +7448,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rn.oob.sat.half d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rn", C10), slot("oob", C153), slot("sat", C8), slot("half", C3)],
+        slots: &[slot("rn", C10), slot("oob", C154), slot("sat", C8), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7388,7 +7466,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rnd{.oob}{.relu}.bf d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rnd", C7), optional("oob", C153), optional("relu", C117), slot("bf", C4)],
+        slots: &[slot("rnd", C7), optional("oob", C154), optional("relu", C118), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7406,7 +7484,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rn.oob{.relu}.half d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rn", C10), slot("oob", C153), optional("relu", C117), slot("half", C3)],
+        slots: &[slot("rn", C10), slot("oob", C154), optional("relu", C118), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7424,7 +7502,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rnd{.sat}.f32.abtype d, a, b, c",
         section: "9.7.5.3",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f32", C1), slot("abtype", C154)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f32", C1), slot("abtype", C155)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7434,7 +7512,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G154,
+        gates: G152,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::fma"),
     },
@@ -7448,11 +7526,11 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("mask", Kind::Source, Ty::Pick(0)),
-            read("base", Kind::Source, Ty::Pick(0)),
+            read("base", Kind::Source, Ty::Fixed(Type::B32)),
             read("offset", Kind::Source, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G160,
+        gates: G158,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::fns"),
     },
@@ -7460,7 +7538,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Getctarank,
         syntax: "getctarank{.space}.type d:u32, a<address>",
         section: "9.7.9.24",
-        slots: &[optional("space", C86), slot("type", C17)],
+        slots: &[optional("space", C87), slot("type", C17)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7468,7 +7546,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G161,
+        gates: G159,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GetCtaRank),
     },
@@ -7476,12 +7554,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Griddepcontrol,
         syntax: "griddepcontrol.action",
         section: "9.7.13.13",
-        slots: &[slot("action", C155)],
+        slots: &[slot("action", C156)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G164,
+        gates: G162,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GridDepControl),
     },
@@ -7489,7 +7567,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Isspacep,
         syntax: "isspacep.space p, a<address>:address",
         section: "9.7.9.19",
-        slots: &[slot("space", C135)],
+        slots: &[slot("space", C136)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7497,10 +7575,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Address),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G132) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G129) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G130) },
         ],
-        gates: G165,
+        gates: G163,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::IsSpaceP),
     },
@@ -7508,7 +7586,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Istypep,
         syntax: "istypep.kind p, a<address>:u64",
         section: "9.7.10.6",
-        slots: &[slot("kind", C156)],
+        slots: &[slot("kind", C157)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7516,7 +7594,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Fixed(Type::U64)),
         ],
         rules: &[],
-        gates: G166,
+        gates: G164,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::istypep"),
     },
@@ -7525,13 +7603,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ld{.weak}{.load_space}{.cop}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            optional("weak", C157),
-            optional("load_space", C158),
-            optional("cop", C159),
+            optional("weak", C158),
+            optional("load_space", C159),
+            optional("cop", C160),
             optional("cache_hint", C25),
             optional("prefetch_size", C77),
             optional("wide_vec", C40),
-            slot("memory_type", C160),
+            slot("memory_type", C161),
         ],
         ignored: &[],
         head: 0,
@@ -7550,8 +7628,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G170) },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G168) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G168) },
             Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
@@ -7569,7 +7647,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
             },
-            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G171) },
+            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G169) },
             Rule {
                 when: &[Condition::Has(M40)],
                 then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
@@ -7600,14 +7678,14 @@ pub static FORMS: &[Form] = &[
         syntax: "ld{.weak}{.load_space}{.level1_eviction}{.level2_eviction}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            optional("weak", C157),
-            optional("load_space", C158),
-            optional("level1_eviction", C161),
-            optional("level2_eviction", C162),
+            optional("weak", C158),
+            optional("load_space", C159),
+            optional("level1_eviction", C162),
+            optional("level2_eviction", C163),
             optional("cache_hint", C25),
             optional("prefetch_size", C77),
             optional("wide_vec", C40),
-            slot("memory_type", C160),
+            slot("memory_type", C161),
         ],
         ignored: &[],
         head: 0,
@@ -7626,8 +7704,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G170) },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G168) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G168) },
             Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
@@ -7645,7 +7723,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
             },
-            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G171) },
+            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G169) },
             Rule {
                 when: &[Condition::Has(M40)],
                 then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
@@ -7676,11 +7754,11 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.volatile{.load_space}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]",
         section: "9.7.9.8",
         slots: &[
-            slot("volatile", C163),
-            optional("load_space", C158),
+            slot("volatile", C164),
+            optional("load_space", C159),
             optional("prefetch_size", C77),
             optional("wide_vec", C40),
-            slot("memory_type", C160),
+            slot("memory_type", C161),
         ],
         ignored: &[],
         head: 0,
@@ -7697,8 +7775,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G170) },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G168) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G168) },
             Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
@@ -7716,7 +7794,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
             },
-            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G171) },
+            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G169) },
             Rule {
                 when: &[Condition::Has(M40)],
                 then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
@@ -7747,15 +7825,15 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.order.scope{.shared_or_global}{.level1_eviction}{.level2_eviction}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            slot("order", C164),
+            slot("order", C165),
             slot("scope", C22),
             optional("shared_or_global", C23),
-            optional("level1_eviction", C161),
-            optional("level2_eviction", C162),
+            optional("level1_eviction", C162),
+            optional("level2_eviction", C163),
             optional("cache_hint", C25),
             optional("prefetch_size", C77),
             optional("wide_vec", C40),
-            slot("memory_type", C160),
+            slot("memory_type", C161),
         ],
         ignored: &[],
         head: 0,
@@ -7774,8 +7852,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G170) },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G168) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G168) },
             Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
@@ -7793,7 +7871,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
             },
-            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G171) },
+            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G169) },
             Rule {
                 when: &[Condition::Has(M40)],
                 then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
@@ -7824,11 +7902,11 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.mmio.relaxed.sys{.global}.memory_type d+, [a]",
         section: "9.7.9.8",
         slots: &[
-            slot("mmio", C165),
-            slot("relaxed", C166),
-            slot("sys", C167),
+            slot("mmio", C166),
+            slot("relaxed", C167),
+            slot("sys", C168),
             optional("global", C19),
-            slot("memory_type", C160),
+            slot("memory_type", C161),
         ],
         ignored: &[],
         head: 0,
@@ -7842,8 +7920,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G170) },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G168) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G168) },
             Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
@@ -7861,7 +7939,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
             },
-            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G171) },
+            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G169) },
             Rule {
                 when: &[Condition::Has(M40)],
                 then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
@@ -7893,12 +7971,12 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.9",
         slots: &[
             slot("global", C19),
-            optional("cop", C168),
-            slot("nc", C169),
+            optional("cop", C169),
+            slot("nc", C170),
             optional("cache_hint", C25),
             optional("prefetch_size", C77),
             optional("wide_vec", C40),
-            slot("memory_type", C160),
+            slot("memory_type", C161),
         ],
         ignored: &[],
         head: 0,
@@ -7917,8 +7995,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G170) },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G168) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G168) },
             Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
@@ -7936,7 +8014,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
             },
-            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G171) },
+            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G169) },
             Rule {
                 when: &[Condition::Has(M40)],
                 then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
@@ -7960,13 +8038,13 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.9",
         slots: &[
             slot("global", C19),
-            slot("nc", C169),
-            optional("level1_eviction", C161),
-            optional("level2_eviction", C162),
+            slot("nc", C170),
+            optional("level1_eviction", C162),
+            optional("level2_eviction", C163),
             optional("cache_hint", C25),
             optional("prefetch_size", C77),
             optional("wide_vec", C40),
-            slot("memory_type", C160),
+            slot("memory_type", C161),
         ],
         ignored: &[],
         head: 0,
@@ -7985,8 +8063,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G170) },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G168) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G168) },
             Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
@@ -8004,7 +8082,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
             },
-            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G171) },
+            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G169) },
             Rule {
                 when: &[Condition::Has(M40)],
                 then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
@@ -8029,11 +8107,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n8", C170),
-            slot("x1", C171),
-            optional("trans", C172),
-            optional("ss", C76),
-            slot("b16", C173),
+            slot("m8n8", C171),
+            slot("x1", C172),
+            optional("trans", C173),
+            optional("ss", C83),
+            slot("b16", C174),
         ],
         ignored: &[],
         head: 0,
@@ -8042,7 +8120,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G180,
+        gates: G178,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8053,11 +8131,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n8", C170),
-            slot("x2", C174),
-            optional("trans", C172),
-            optional("ss", C76),
-            slot("b16", C173),
+            slot("m8n8", C171),
+            slot("x2", C175),
+            optional("trans", C173),
+            optional("ss", C83),
+            slot("b16", C174),
         ],
         ignored: &[],
         head: 0,
@@ -8066,7 +8144,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G180,
+        gates: G178,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8077,11 +8155,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n8", C170),
-            slot("x4", C175),
-            optional("trans", C172),
-            optional("ss", C76),
-            slot("b16", C173),
+            slot("m8n8", C171),
+            slot("x4", C176),
+            optional("trans", C173),
+            optional("ss", C83),
+            slot("b16", C174),
         ],
         ignored: &[],
         head: 0,
@@ -8090,7 +8168,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G180,
+        gates: G178,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8101,11 +8179,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n16", C176),
-            slot("x1", C171),
-            optional("ss", C76),
-            slot("b8x16", C177),
-            slot("padded", C178),
+            slot("m8n16", C177),
+            slot("x1", C172),
+            optional("ss", C83),
+            slot("b8x16", C178),
+            slot("padded", C179),
         ],
         ignored: &[],
         head: 0,
@@ -8114,7 +8192,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G181,
+        gates: G179,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8125,11 +8203,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n16", C176),
-            slot("x2", C174),
-            optional("ss", C76),
-            slot("b8x16", C177),
-            slot("padded", C178),
+            slot("m8n16", C177),
+            slot("x2", C175),
+            optional("ss", C83),
+            slot("b8x16", C178),
+            slot("padded", C179),
         ],
         ignored: &[],
         head: 0,
@@ -8138,7 +8216,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G181,
+        gates: G179,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8149,11 +8227,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n16", C176),
-            slot("x4", C175),
-            optional("ss", C76),
-            slot("b8x16", C177),
-            slot("padded", C178),
+            slot("m8n16", C177),
+            slot("x4", C176),
+            optional("ss", C83),
+            slot("b8x16", C178),
+            slot("padded", C179),
         ],
         ignored: &[],
         head: 0,
@@ -8162,7 +8240,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G181,
+        gates: G179,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8173,12 +8251,12 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n16", C179),
-            slot("x1", C171),
-            slot("trans", C172),
-            optional("ss", C76),
-            slot("b8x16", C177),
-            slot("padded", C178),
+            slot("m16n16", C180),
+            slot("x1", C172),
+            slot("trans", C173),
+            optional("ss", C83),
+            slot("b8x16", C178),
+            slot("padded", C179),
         ],
         ignored: &[],
         head: 0,
@@ -8187,7 +8265,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G181,
+        gates: G179,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8198,12 +8276,60 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n16", C179),
-            slot("x2", C174),
-            slot("trans", C172),
-            optional("ss", C76),
-            slot("b8x16", C177),
-            slot("padded", C178),
+            slot("m16n16", C180),
+            slot("x2", C175),
+            slot("trans", C173),
+            optional("ss", C83),
+            slot("b8x16", C178),
+            slot("padded", C179),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
+            read("a", Kind::Address, Ty::None),
+        ],
+        rules: &[],
+        gates: G179,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::LdMatrix),
+    },
+    Form {
+        opcode: Opcode::Ldmatrix,
+        syntax: "ldmatrix.sync.aligned.m16n16.x1.trans{.ss}.b8 d.2:b32, [a]",
+        section: "9.7.14.5.15",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m16n16", C180),
+            slot("x1", C172),
+            slot("trans", C173),
+            optional("ss", C83),
+            slot("b8", C181),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
+            read("a", Kind::Address, Ty::None),
+        ],
+        rules: &[],
+        gates: G181,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::LdMatrix),
+    },
+    Form {
+        opcode: Opcode::Ldmatrix,
+        syntax: "ldmatrix.sync.aligned.m16n16.x2.trans{.ss}.b8 d.4:b32, [a]",
+        section: "9.7.14.5.15",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m16n16", C180),
+            slot("x2", C175),
+            slot("trans", C173),
+            optional("ss", C83),
+            slot("b8", C181),
         ],
         ignored: &[],
         head: 0,
@@ -8217,58 +8343,10 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::LdMatrix),
     },
     Form {
-        opcode: Opcode::Ldmatrix,
-        syntax: "ldmatrix.sync.aligned.m16n16.x1.trans{.ss}.b8 d.2:b32, [a]",
-        section: "9.7.14.5.15",
-        slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m16n16", C179),
-            slot("x1", C171),
-            slot("trans", C172),
-            optional("ss", C76),
-            slot("b8", C180),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
-            read("a", Kind::Address, Ty::None),
-        ],
-        rules: &[],
-        gates: G183,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::LdMatrix),
-    },
-    Form {
-        opcode: Opcode::Ldmatrix,
-        syntax: "ldmatrix.sync.aligned.m16n16.x2.trans{.ss}.b8 d.4:b32, [a]",
-        section: "9.7.14.5.15",
-        slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m16n16", C179),
-            slot("x2", C174),
-            slot("trans", C172),
-            optional("ss", C76),
-            slot("b8", C180),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
-            read("a", Kind::Address, Ty::None),
-        ],
-        rules: &[],
-        gates: G183,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::LdMatrix),
-    },
-    Form {
         opcode: Opcode::Ldu,
         syntax: "ldu{.global}{.vec}.memory_type d.vec+, [a]",
         section: "9.7.9.10",
-        slots: &[optional("global", C19), optional("vec", C38), slot("memory_type", C160)],
+        slots: &[optional("global", C19), optional("vec", C38), slot("memory_type", C161)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8286,7 +8364,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
         ],
-        gates: G184,
+        gates: G182,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
     },
@@ -8318,7 +8396,7 @@ pub static FORMS: &[Form] = &[
             read("immLut", Kind::Immediate, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G185,
+        gates: G183,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -8326,7 +8404,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Lop3,
         syntax: "lop3.BoolOp.b32 d|p, a, b, c, immLut<imm>, {!}q",
         section: "9.7.8.6",
-        slots: &[slot("BoolOp", C181), slot("b32", C6)],
+        slots: &[slot("BoolOp", C182), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8338,7 +8416,7 @@ pub static FORMS: &[Form] = &[
             read("q", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G186,
+        gates: G184,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -8356,7 +8434,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G187,
+        gates: G185,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
     },
@@ -8373,7 +8451,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G188) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G186) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
@@ -8382,7 +8460,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad,
         syntax: "mad.mode.type d, a, b, c",
         section: "9.7.1.4",
-        slots: &[slot("mode", C182), slot("type", C138)],
+        slots: &[slot("mode", C183), slot("type", C139)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -8400,7 +8478,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad,
         syntax: "mad.wide.type d:wide(type), a, b, c:wide(type)",
         section: "9.7.1.4",
-        slots: &[slot("wide", C183), slot("type", C184)],
+        slots: &[slot("wide", C184), slot("type", C185)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -8418,7 +8496,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad,
         syntax: "mad.hi.sat.s32 d, a, b, c",
         section: "9.7.1.4",
-        slots: &[slot("hi", C185), slot("sat", C8), slot("s32", C13)],
+        slots: &[slot("hi", C186), slot("sat", C8), slot("s32", C13)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -8436,7 +8514,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad,
         syntax: "mad.mode.cc.type d, a, b, c",
         section: "9.7.2.5",
-        slots: &[slot("mode", C182), slot("cc", C14), slot("type", C15)],
+        slots: &[slot("mode", C183), slot("cc", C14), slot("type", C15)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -8446,7 +8524,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G189,
+        gates: G187,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::mad"),
     },
@@ -8454,7 +8532,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad24,
         syntax: "mad24.mode.type d, a, b, c",
         section: "9.7.1.6",
-        slots: &[slot("mode", C182), slot("type", C140)],
+        slots: &[slot("mode", C183), slot("type", C141)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -8472,7 +8550,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad24,
         syntax: "mad24.hi.sat.s32 d, a, b, c",
         section: "9.7.1.6",
-        slots: &[slot("hi", C185), slot("sat", C8), slot("s32", C13)],
+        slots: &[slot("hi", C186), slot("sat", C8), slot("s32", C13)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -8490,7 +8568,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Madc,
         syntax: "madc.mode.type d, a, b, c",
         section: "9.7.2.6",
-        slots: &[slot("mode", C182), slot("type", C15)],
+        slots: &[slot("mode", C183), slot("type", C15)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -8500,7 +8578,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G190,
+        gates: G188,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::madc"),
     },
@@ -8508,7 +8586,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Madc,
         syntax: "madc.mode.cc.type d, a, b, c",
         section: "9.7.2.6",
-        slots: &[slot("mode", C182), slot("cc", C14), slot("type", C15)],
+        slots: &[slot("mode", C183), slot("cc", C14), slot("type", C15)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -8518,7 +8596,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G190,
+        gates: G188,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::madc"),
     },
@@ -8526,7 +8604,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mapa,
         syntax: "mapa{.space}.type d, a<address>, b:u32",
         section: "9.7.9.23",
-        slots: &[optional("space", C86), slot("type", C17)],
+        slots: &[optional("space", C87), slot("type", C17)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8535,7 +8613,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G191,
+        gates: G189,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mapa),
     },
@@ -8543,7 +8621,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Match,
         syntax: "match.any.sync.type d:b32, a, membermask:b32",
         section: "9.7.13.10",
-        slots: &[slot("any", C186), slot("sync", C44), slot("type", C26)],
+        slots: &[slot("any", C187), slot("sync", C44), slot("type", C26)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8552,7 +8630,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G192,
+        gates: G190,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -8560,7 +8638,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Match,
         syntax: "match.all.sync.type d[|p]:b32, a, membermask:b32",
         section: "9.7.13.10",
-        slots: &[slot("all", C187), slot("sync", C44), slot("type", C26)],
+        slots: &[slot("all", C188), slot("sync", C44), slot("type", C26)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8569,7 +8647,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G192,
+        gates: G190,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -8577,7 +8655,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.ftz}{.NaN}.f32 d, a, b",
         section: "9.7.3.12",
-        slots: &[optional("ftz", C0), optional("NaN", C188), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C189), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8596,9 +8674,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.3.12",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C188),
-            slot("xorsign", C189),
-            slot("abs", C190),
+            optional("NaN", C189),
+            slot("xorsign", C190),
+            slot("abs", C191),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -8634,7 +8712,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.ftz}{.NaN}{.abs}.f32 d, a, b, c",
         section: "9.7.3.12",
-        slots: &[optional("ftz", C0), optional("NaN", C188), optional("abs", C190), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C189), optional("abs", C191), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8644,7 +8722,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G196,
+        gates: G194,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::max3"),
     },
@@ -8652,7 +8730,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.ftz}{.NaN}.half d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("ftz", C0), optional("NaN", C188), slot("half", C3)],
+        slots: &[optional("ftz", C0), optional("NaN", C189), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8661,7 +8739,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G197,
+        gates: G195,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
     },
@@ -8671,9 +8749,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.4.8",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C188),
-            slot("xorsign", C189),
-            slot("abs", C190),
+            optional("NaN", C189),
+            slot("xorsign", C190),
+            slot("abs", C191),
             slot("half", C3),
         ],
         ignored: T0,
@@ -8684,7 +8762,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G197,
+        gates: G195,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
     },
@@ -8692,7 +8770,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.NaN}.bf d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("NaN", C188), slot("bf", C4)],
+        slots: &[optional("NaN", C189), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8709,7 +8787,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.NaN}.xorsign.abs.bf d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("NaN", C188), slot("xorsign", C189), slot("abs", C190), slot("bf", C4)],
+        slots: &[optional("NaN", C189), slot("xorsign", C190), slot("abs", C191), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8726,7 +8804,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max.type d, a, b",
         section: "9.7.1.13",
-        slots: &[slot("type", C191)],
+        slots: &[slot("type", C192)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8743,7 +8821,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.relu}.type d, a, b",
         section: "9.7.1.13",
-        slots: &[optional("relu", C117), slot("type", C192)],
+        slots: &[optional("relu", C118), slot("type", C193)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8751,7 +8829,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G200) }],
+        rules: &[Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G198) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
@@ -8760,7 +8838,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.init{.cta_space}.b64 [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.9",
-        slots: &[slot("init", C193), optional("cta_space", C76), slot("b64", C83)],
+        slots: &[slot("init", C194), optional("cta_space", C83), slot("b64", C84)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -8768,7 +8846,7 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
         rules: &[],
-        gates: G201,
+        gates: G199,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8776,12 +8854,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.inval{.cta_space}.b64 [a]",
         section: "9.7.13.15.10",
-        slots: &[slot("inval", C194), optional("cta_space", C76), slot("b64", C83)],
+        slots: &[slot("inval", C195), optional("cta_space", C83), slot("b64", C84)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G202,
+        gates: G200,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8789,12 +8867,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.expect_tx{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.11",
-        slots: &[slot("expect_tx", C195), optional("any_shared", C196), slot("b64", C83)],
+        slots: &[slot("expect_tx", C196), optional("any_shared", C197), slot("b64", C84)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G203) }],
-        gates: G204,
+        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G201) }],
+        gates: G202,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8803,17 +8881,17 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.expect_tx.relaxed.block_scope{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.11",
         slots: &[
-            slot("expect_tx", C195),
-            slot("relaxed", C166),
-            slot("block_scope", C197),
-            optional("any_shared", C196),
-            slot("b64", C83),
+            slot("expect_tx", C196),
+            slot("relaxed", C167),
+            slot("block_scope", C198),
+            optional("any_shared", C197),
+            slot("b64", C84),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G203) }],
-        gates: G204,
+        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G201) }],
+        gates: G202,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8821,12 +8899,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.complete_tx{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.12",
-        slots: &[slot("complete_tx", C198), optional("any_shared", C196), slot("b64", C83)],
+        slots: &[slot("complete_tx", C199), optional("any_shared", C197), slot("b64", C84)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G203) }],
-        gates: G205,
+        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G201) }],
+        gates: G203,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8835,340 +8913,352 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.complete_tx.relaxed.block_scope{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.12",
         slots: &[
-            slot("complete_tx", C198),
-            slot("relaxed", C166),
-            slot("block_scope", C197),
-            optional("any_shared", C196),
-            slot("b64", C83),
+            slot("complete_tx", C199),
+            slot("relaxed", C167),
+            slot("block_scope", C198),
+            optional("any_shared", C197),
+            slot("b64", C84),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G203) }],
-        gates: G205,
+        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G201) }],
+        gates: G203,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
         opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive{.any_shared}.b64 d, [a]",
+        syntax: "mbarrier.arrive{.any_shared}.b64 d:b64, [a]",
         section: "9.7.13.15.13",
-        slots: &[slot("arrive", C45), optional("any_shared", C196), slot("b64", C83)],
-        ignored: &[],
-        head: 1,
-        operands: &[write("d", Kind::Register, Ty::Pick(0)).sink(), read("a", Kind::Address, Ty::None)],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G203) }],
-        gates: G206,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mbarrier),
-    },
-    Form {
-        opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive.arrive_order.block_scope{.any_shared}.b64 d, [a]",
-        section: "9.7.13.15.13",
-        slots: &[
-            slot("arrive", C45),
-            slot("arrive_order", C199),
-            slot("block_scope", C197),
-            optional("any_shared", C196),
-            slot("b64", C83),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[write("d", Kind::Register, Ty::Pick(0)).sink(), read("a", Kind::Address, Ty::None)],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G203) }],
-        gates: G206,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mbarrier),
-    },
-    Form {
-        opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive{.any_shared}.b64 d, [a], count<in 1..1048575>:u32",
-        section: "9.7.13.15.13",
-        slots: &[slot("arrive", C45), optional("any_shared", C196), slot("b64", C83)],
+        slots: &[slot("arrive", C45), optional("any_shared", C197), slot("b64", C84)],
         ignored: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).sink(),
+            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            read("a", Kind::Address, Ty::None),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G201) }],
+        gates: G204,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.arrive.arrive_order.block_scope{.any_shared}.b64 d:b64, [a]",
+        section: "9.7.13.15.13",
+        slots: &[
+            slot("arrive", C45),
+            slot("arrive_order", C200),
+            slot("block_scope", C198),
+            optional("any_shared", C197),
+            slot("b64", C84),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            read("a", Kind::Address, Ty::None),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G201) }],
+        gates: G204,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.arrive{.any_shared}.b64 d:b64, [a], count<in 1..1048575>:u32",
+        section: "9.7.13.15.13",
+        slots: &[slot("arrive", C45), optional("any_shared", C197), slot("b64", C84)],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G203) }],
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G201) }],
+        gates: G207,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.arrive.arrive_order.block_scope{.any_shared}.b64 d:b64, [a], count<in 1..1048575>:u32",
+        section: "9.7.13.15.13",
+        slots: &[
+            slot("arrive", C45),
+            slot("arrive_order", C200),
+            slot("block_scope", C198),
+            optional("any_shared", C197),
+            slot("b64", C84),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G201) }],
+        gates: G207,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.arrive.noComplete{.cta_space}.b64 d:b64, [a], count<in 1..1048575>:u32",
+        section: "9.7.13.15.13",
+        slots: &[slot("arrive", C45), slot("noComplete", C201), optional("cta_space", C83), slot("b64", C84)],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G208) }],
+        gates: G204,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.arrive.noComplete.release.cta{.cta_space}.b64 d:b64, [a], count<in 1..1048575>:u32",
+        section: "9.7.13.15.13",
+        slots: &[
+            slot("arrive", C45),
+            slot("noComplete", C201),
+            slot("release", C146),
+            slot("cta", C43),
+            optional("cta_space", C83),
+            slot("b64", C84),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G208) }],
+        gates: G204,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.arrive.expect_tx{.any_shared}.b64 d:b64, [a], tx:u32",
+        section: "9.7.13.15.13",
+        slots: &[
+            slot("arrive", C45),
+            slot("expect_tx", C196),
+            optional("any_shared", C197),
+            slot("b64", C84),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("tx", Kind::Source, Ty::Fixed(Type::U32)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G201) }],
         gates: G209,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
         opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive.arrive_order.block_scope{.any_shared}.b64 d, [a], count<in 1..1048575>:u32",
+        syntax: "mbarrier.arrive.expect_tx.arrive_order.block_scope{.any_shared}.b64 d:b64, [a], tx:u32",
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C45),
-            slot("arrive_order", C199),
-            slot("block_scope", C197),
-            optional("any_shared", C196),
-            slot("b64", C83),
+            slot("expect_tx", C196),
+            slot("arrive_order", C202),
+            slot("block_scope", C198),
+            optional("any_shared", C197),
+            slot("b64", C84),
         ],
         ignored: &[],
-        head: 1,
+        head: 2,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).sink(),
+            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
-            read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
+            read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G203) }],
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G201) }],
         gates: G209,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
         opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive.noComplete{.cta_space}.b64 d, [a], count<in 1..1048575>:u32",
-        section: "9.7.13.15.13",
-        slots: &[slot("arrive", C45), slot("noComplete", C200), optional("cta_space", C76), slot("b64", C83)],
+        syntax: "mbarrier.arrive_drop{.any_shared}.b64 d:b64, [a]",
+        section: "9.7.13.15.14",
+        slots: &[slot("arrive_drop", C203), optional("any_shared", C197), slot("b64", C84)],
         ignored: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).sink(),
+            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
-            read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G210) }],
-        gates: G206,
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G201) }],
+        gates: G212,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
         opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive.noComplete.release.cta{.cta_space}.b64 d, [a], count<in 1..1048575>:u32",
-        section: "9.7.13.15.13",
-        slots: &[
-            slot("arrive", C45),
-            slot("noComplete", C200),
-            slot("release", C145),
-            slot("cta", C43),
-            optional("cta_space", C76),
-            slot("b64", C83),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).sink(),
-            read("a", Kind::Address, Ty::None),
-            read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G210) }],
-        gates: G206,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mbarrier),
-    },
-    Form {
-        opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive.expect_tx{.any_shared}.b64 d, [a], tx:u32",
-        section: "9.7.13.15.13",
-        slots: &[
-            slot("arrive", C45),
-            slot("expect_tx", C195),
-            optional("any_shared", C196),
-            slot("b64", C83),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).sink(),
-            read("a", Kind::Address, Ty::None),
-            read("tx", Kind::Source, Ty::Fixed(Type::U32)),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G203) }],
-        gates: G211,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mbarrier),
-    },
-    Form {
-        opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive.expect_tx.arrive_order.block_scope{.any_shared}.b64 d, [a], tx:u32",
-        section: "9.7.13.15.13",
-        slots: &[
-            slot("arrive", C45),
-            slot("expect_tx", C195),
-            slot("arrive_order", C201),
-            slot("block_scope", C197),
-            optional("any_shared", C196),
-            slot("b64", C83),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).sink(),
-            read("a", Kind::Address, Ty::None),
-            read("tx", Kind::Source, Ty::Fixed(Type::U32)),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G203) }],
-        gates: G211,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mbarrier),
-    },
-    Form {
-        opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive_drop{.any_shared}.b64 d, [a]",
-        section: "9.7.13.15.14",
-        slots: &[slot("arrive_drop", C202), optional("any_shared", C196), slot("b64", C83)],
-        ignored: &[],
-        head: 1,
-        operands: &[write("d", Kind::Register, Ty::Pick(0)).sink(), read("a", Kind::Address, Ty::None)],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G203) }],
-        gates: G214,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mbarrier),
-    },
-    Form {
-        opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.any_shared}.b64 d, [a]",
+        syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.any_shared}.b64 d:b64, [a]",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C202),
-            slot("arrive_order", C203),
-            slot("block_scope", C197),
-            optional("any_shared", C196),
-            slot("b64", C83),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[write("d", Kind::Register, Ty::Pick(0)).sink(), read("a", Kind::Address, Ty::None)],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G203) }],
-        gates: G214,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mbarrier),
-    },
-    Form {
-        opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive_drop{.any_shared}.b64 d, [a], count<in 1..1048575>:u32",
-        section: "9.7.13.15.14",
-        slots: &[slot("arrive_drop", C202), optional("any_shared", C196), slot("b64", C83)],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).sink(),
-            read("a", Kind::Address, Ty::None),
-            read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G203) }],
-        gates: G217,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mbarrier),
-    },
-    Form {
-        opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.any_shared}.b64 d, [a], count<in 1..1048575>:u32",
-        section: "9.7.13.15.14",
-        slots: &[
-            slot("arrive_drop", C202),
-            slot("arrive_order", C203),
-            slot("block_scope", C197),
-            optional("any_shared", C196),
-            slot("b64", C83),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).sink(),
-            read("a", Kind::Address, Ty::None),
-            read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G203) }],
-        gates: G217,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mbarrier),
-    },
-    Form {
-        opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive_drop.noComplete{.cta_space}.b64 d, [a], count<in 1..1048575>:u32",
-        section: "9.7.13.15.14",
-        slots: &[
-            slot("arrive_drop", C202),
-            slot("noComplete", C200),
-            optional("cta_space", C76),
-            slot("b64", C83),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).sink(),
-            read("a", Kind::Address, Ty::None),
-            read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G218) }],
-        gates: G214,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mbarrier),
-    },
-    Form {
-        opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive_drop.noComplete.release.cta{.cta_space}.b64 d, [a], count<in 1..1048575>:u32",
-        section: "9.7.13.15.14",
-        slots: &[
-            slot("arrive_drop", C202),
-            slot("noComplete", C200),
-            slot("release", C145),
-            slot("cta", C43),
-            optional("cta_space", C76),
-            slot("b64", C83),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).sink(),
-            read("a", Kind::Address, Ty::None),
-            read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G218) }],
-        gates: G214,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mbarrier),
-    },
-    Form {
-        opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive_drop.expect_tx{.any_shared}.b64 d, [a], tx:u32",
-        section: "9.7.13.15.14",
-        slots: &[
-            slot("arrive_drop", C202),
-            slot("expect_tx", C195),
-            optional("any_shared", C196),
-            slot("b64", C83),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).sink(),
-            read("a", Kind::Address, Ty::None),
-            read("tx", Kind::Source, Ty::Fixed(Type::U32)),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G203) }],
-        gates: G219,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mbarrier),
-    },
-    Form {
-        opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive_drop.expect_tx.arrive_order.block_scope{.any_shared}.b64 d, [a], tx:u32",
-        section: "9.7.13.15.14",
-        slots: &[
-            slot("arrive_drop", C202),
-            slot("expect_tx", C195),
+            slot("arrive_drop", C203),
             slot("arrive_order", C204),
-            slot("block_scope", C197),
-            optional("any_shared", C196),
-            slot("b64", C83),
+            slot("block_scope", C198),
+            optional("any_shared", C197),
+            slot("b64", C84),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            read("a", Kind::Address, Ty::None),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G201) }],
+        gates: G212,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.arrive_drop{.any_shared}.b64 d:b64, [a], count<in 1..1048575>:u32",
+        section: "9.7.13.15.14",
+        slots: &[slot("arrive_drop", C203), optional("any_shared", C197), slot("b64", C84)],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G201) }],
+        gates: G215,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.any_shared}.b64 d:b64, [a], count<in 1..1048575>:u32",
+        section: "9.7.13.15.14",
+        slots: &[
+            slot("arrive_drop", C203),
+            slot("arrive_order", C204),
+            slot("block_scope", C198),
+            optional("any_shared", C197),
+            slot("b64", C84),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G201) }],
+        gates: G215,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.arrive_drop.noComplete{.cta_space}.b64 d:b64, [a], count<in 1..1048575>:u32",
+        section: "9.7.13.15.14",
+        slots: &[
+            slot("arrive_drop", C203),
+            slot("noComplete", C201),
+            optional("cta_space", C83),
+            slot("b64", C84),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G216) }],
+        gates: G212,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.arrive_drop.noComplete.release.cta{.cta_space}.b64 d:b64, [a], count<in 1..1048575>:u32",
+        section: "9.7.13.15.14",
+        slots: &[
+            slot("arrive_drop", C203),
+            slot("noComplete", C201),
+            slot("release", C146),
+            slot("cta", C43),
+            optional("cta_space", C83),
+            slot("b64", C84),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G216) }],
+        gates: G212,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.arrive_drop.expect_tx{.any_shared}.b64 d:b64, [a], tx:u32",
+        section: "9.7.13.15.14",
+        slots: &[
+            slot("arrive_drop", C203),
+            slot("expect_tx", C196),
+            optional("any_shared", C197),
+            slot("b64", C84),
         ],
         ignored: &[],
         head: 2,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).sink(),
+            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G203) }],
-        gates: G219,
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G201) }],
+        gates: G217,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.arrive_drop.expect_tx.arrive_order.block_scope{.any_shared}.b64 d:b64, [a], tx:u32",
+        section: "9.7.13.15.14",
+        slots: &[
+            slot("arrive_drop", C203),
+            slot("expect_tx", C196),
+            slot("arrive_order", C205),
+            slot("block_scope", C198),
+            optional("any_shared", C197),
+            slot("b64", C84),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("tx", Kind::Source, Ty::Fixed(Type::U32)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G201) }],
+        gates: G217,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9176,16 +9266,16 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.test_wait{.cta_space}.b64 d:pred, [a], state:b64",
         section: "9.7.13.15.16",
-        slots: &[slot("test_wait", C205), optional("cta_space", C76), slot("b64", C83)],
+        slots: &[slot("test_wait", C206), optional("cta_space", C83), slot("b64", C84)],
         ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::Pred)),
             read("a", Kind::Address, Ty::None),
-            read("state", Kind::Source, Ty::Pick(0)),
+            read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G203) }],
-        gates: G222,
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G201) }],
+        gates: G220,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9194,21 +9284,21 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.test_wait.wait_order.block_scope{.cta_space}.b64 d:pred, [a], state:b64",
         section: "9.7.13.15.16",
         slots: &[
-            slot("test_wait", C205),
-            slot("wait_order", C206),
-            slot("block_scope", C197),
-            optional("cta_space", C76),
-            slot("b64", C83),
+            slot("test_wait", C206),
+            slot("wait_order", C207),
+            slot("block_scope", C198),
+            optional("cta_space", C83),
+            slot("b64", C84),
         ],
         ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::Pred)),
             read("a", Kind::Address, Ty::None),
-            read("state", Kind::Source, Ty::Pick(0)),
+            read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G203) }],
-        gates: G222,
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G201) }],
+        gates: G220,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9216,7 +9306,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.test_wait.parity{.cta_space}.b64 d:pred, [a], parity:u32",
         section: "9.7.13.15.16",
-        slots: &[slot("test_wait", C205), slot("parity", C207), optional("cta_space", C76), slot("b64", C83)],
+        slots: &[slot("test_wait", C206), slot("parity", C208), optional("cta_space", C83), slot("b64", C84)],
         ignored: &[],
         head: 2,
         operands: &[
@@ -9224,8 +9314,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G203) }],
-        gates: G225,
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G201) }],
+        gates: G223,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9234,12 +9324,12 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.test_wait.parity.wait_order.block_scope{.cta_space}.b64 d:pred, [a], parity:u32",
         section: "9.7.13.15.16",
         slots: &[
-            slot("test_wait", C205),
-            slot("parity", C207),
-            slot("wait_order", C208),
-            slot("block_scope", C197),
-            optional("cta_space", C76),
-            slot("b64", C83),
+            slot("test_wait", C206),
+            slot("parity", C208),
+            slot("wait_order", C209),
+            slot("block_scope", C198),
+            optional("cta_space", C83),
+            slot("b64", C84),
         ],
         ignored: &[],
         head: 2,
@@ -9248,8 +9338,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G203) }],
-        gates: G225,
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G201) }],
+        gates: G223,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9257,17 +9347,17 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.try_wait{.cta_space}.b64 d:pred, [a], state:b64{, time:u32}",
         section: "9.7.13.15.16",
-        slots: &[slot("try_wait", C209), optional("cta_space", C76), slot("b64", C83)],
+        slots: &[slot("try_wait", C210), optional("cta_space", C83), slot("b64", C84)],
         ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::Pred)),
             read("a", Kind::Address, Ty::None),
-            read("state", Kind::Source, Ty::Pick(0)),
+            read("state", Kind::Source, Ty::Fixed(Type::B64)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G203) }],
-        gates: G228,
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G201) }],
+        gates: G226,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9276,22 +9366,22 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.try_wait.wait_order.block_scope{.cta_space}.b64 d:pred, [a], state:b64{, time:u32}",
         section: "9.7.13.15.16",
         slots: &[
-            slot("try_wait", C209),
-            slot("wait_order", C210),
-            slot("block_scope", C197),
-            optional("cta_space", C76),
-            slot("b64", C83),
+            slot("try_wait", C210),
+            slot("wait_order", C211),
+            slot("block_scope", C198),
+            optional("cta_space", C83),
+            slot("b64", C84),
         ],
         ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::Pred)),
             read("a", Kind::Address, Ty::None),
-            read("state", Kind::Source, Ty::Pick(0)),
+            read("state", Kind::Source, Ty::Fixed(Type::B64)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G203) }],
-        gates: G228,
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G201) }],
+        gates: G226,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9299,7 +9389,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.try_wait.parity{.cta_space}.b64 d:pred, [a], parity:u32{, time:u32}",
         section: "9.7.13.15.16",
-        slots: &[slot("try_wait", C209), slot("parity", C207), optional("cta_space", C76), slot("b64", C83)],
+        slots: &[slot("try_wait", C210), slot("parity", C208), optional("cta_space", C83), slot("b64", C84)],
         ignored: &[],
         head: 2,
         operands: &[
@@ -9308,8 +9398,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G203) }],
-        gates: G231,
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G201) }],
+        gates: G229,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9318,12 +9408,12 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.try_wait.parity.wait_order.block_scope{.cta_space}.b64 d:pred, [a], parity:u32{, time:u32}",
         section: "9.7.13.15.16",
         slots: &[
-            slot("try_wait", C209),
-            slot("parity", C207),
-            slot("wait_order", C211),
-            slot("block_scope", C197),
-            optional("cta_space", C76),
-            slot("b64", C83),
+            slot("try_wait", C210),
+            slot("parity", C208),
+            slot("wait_order", C212),
+            slot("block_scope", C198),
+            optional("cta_space", C83),
+            slot("b64", C84),
         ],
         ignored: &[],
         head: 2,
@@ -9333,8 +9423,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G203) }],
-        gates: G231,
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G201) }],
+        gates: G229,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9342,15 +9432,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.pending_count.b64 d:u32, state:b64",
         section: "9.7.13.15.15",
-        slots: &[slot("pending_count", C212), slot("b64", C83)],
+        slots: &[slot("pending_count", C213), slot("b64", C84)],
         ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::U32)),
-            read("state", Kind::Source, Ty::Pick(0)),
+            read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G234,
+        gates: G232,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9358,12 +9448,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Membar,
         syntax: "membar.level",
         section: "9.7.13.4",
-        slots: &[slot("level", C213)],
+        slots: &[slot("level", C214)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G236,
+        gates: G234,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -9371,12 +9461,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Membar,
         syntax: "membar.proxy.proxykind",
         section: "9.7.13.4",
-        slots: &[slot("proxy", C148), slot("proxykind", C214)],
+        slots: &[slot("proxy", C149), slot("proxykind", C215)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G237,
+        gates: G235,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -9384,7 +9474,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.ftz}{.NaN}.f32 d, a, b",
         section: "9.7.3.11",
-        slots: &[optional("ftz", C0), optional("NaN", C188), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C189), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9403,9 +9493,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.3.11",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C188),
-            slot("xorsign", C189),
-            slot("abs", C190),
+            optional("NaN", C189),
+            slot("xorsign", C190),
+            slot("abs", C191),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -9441,7 +9531,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.ftz}{.NaN}{.abs}.f32 d, a, b, c",
         section: "9.7.3.11",
-        slots: &[optional("ftz", C0), optional("NaN", C188), optional("abs", C190), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C189), optional("abs", C191), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9451,7 +9541,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G238,
+        gates: G236,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::min3"),
     },
@@ -9459,7 +9549,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.ftz}{.NaN}.half d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("ftz", C0), optional("NaN", C188), slot("half", C3)],
+        slots: &[optional("ftz", C0), optional("NaN", C189), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9468,7 +9558,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G239,
+        gates: G237,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
     },
@@ -9478,9 +9568,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.4.7",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C188),
-            slot("xorsign", C189),
-            slot("abs", C190),
+            optional("NaN", C189),
+            slot("xorsign", C190),
+            slot("abs", C191),
             slot("half", C3),
         ],
         ignored: T0,
@@ -9491,7 +9581,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G239,
+        gates: G237,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
     },
@@ -9499,7 +9589,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.NaN}.bf d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("NaN", C188), slot("bf", C4)],
+        slots: &[optional("NaN", C189), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9516,7 +9606,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.NaN}.xorsign.abs.bf d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("NaN", C188), slot("xorsign", C189), slot("abs", C190), slot("bf", C4)],
+        slots: &[optional("NaN", C189), slot("xorsign", C190), slot("abs", C191), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9533,7 +9623,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min.type d, a, b",
         section: "9.7.1.12",
-        slots: &[slot("type", C215)],
+        slots: &[slot("type", C216)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9550,7 +9640,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.relu}.type d, a, b",
         section: "9.7.1.12",
-        slots: &[optional("relu", C117), slot("type", C216)],
+        slots: &[optional("relu", C118), slot("type", C217)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9558,7 +9648,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G242) }],
+        rules: &[Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G240) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
@@ -9570,13 +9660,13 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n8k4", C217),
-            slot("alayout", C218),
-            slot("blayout", C218),
-            slot("dtype", C219),
-            slot("atype", C114),
-            slot("btype", C114),
-            slot("ctype", C219),
+            slot("m8n8k4", C218),
+            slot("alayout", C219),
+            slot("blayout", C219),
+            slot("dtype", C220),
+            slot("atype", C115),
+            slot("btype", C115),
+            slot("ctype", C220),
         ],
         ignored: &[],
         head: 0,
@@ -9590,7 +9680,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(3, T33)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
         }],
-        gates: G243,
+        gates: G241,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9601,13 +9691,13 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C220),
-            slot("row", C221),
-            slot("col", C222),
-            slot("dtype", C219),
-            slot("atype", C114),
-            slot("btype", C114),
-            slot("ctype", C219),
+            slot("shape", C221),
+            slot("row", C222),
+            slot("col", C223),
+            slot("dtype", C220),
+            slot("atype", C115),
+            slot("btype", C115),
+            slot("ctype", C220),
         ],
         ignored: &[],
         head: 0,
@@ -9618,8 +9708,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G244) },
-            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G245) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G242) },
+            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G243) },
             Rule {
                 when: &[Condition::TypeIn(3, T33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
@@ -9629,7 +9719,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Types),
             },
         ],
-        gates: G246,
+        gates: G244,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9640,12 +9730,12 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C220),
-            slot("row", C221),
-            slot("col", C222),
+            slot("shape", C221),
+            slot("row", C222),
+            slot("col", C223),
             slot("dtype", C1),
-            slot("atype", C115),
-            slot("btype", C115),
+            slot("atype", C116),
+            slot("btype", C116),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -9657,10 +9747,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G247) },
-            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G245) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G245) },
+            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G243) },
         ],
-        gates: G246,
+        gates: G244,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9671,12 +9761,12 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C223),
-            slot("row", C221),
-            slot("col", C222),
+            slot("shape", C224),
+            slot("row", C222),
+            slot("col", C223),
             slot("dtype", C1),
-            slot("atype", C120),
-            slot("btype", C120),
+            slot("atype", C121),
+            slot("btype", C121),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -9688,11 +9778,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G248) },
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G247) },
-            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G245) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G246) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G245) },
+            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G243) },
         ],
-        gates: G246,
+        gates: G244,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9703,9 +9793,9 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C224),
-            slot("row", C221),
-            slot("col", C222),
+            slot("shape", C225),
+            slot("row", C222),
+            slot("col", C223),
             optional("rnd", C7),
             slot("dtype", C2),
             slot("atype", C2),
@@ -9721,12 +9811,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G250) },
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G251) },
-            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G252) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G248) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G250) },
         ],
-        gates: G246,
+        gates: G244,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9737,13 +9827,13 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C225),
-            slot("row", C221),
-            slot("col", C222),
-            optional("satfinite", C118),
+            slot("shape", C226),
+            slot("row", C222),
+            slot("col", C223),
+            optional("satfinite", C119),
             slot("dtype", C13),
-            slot("atype", C226),
-            slot("btype", C226),
+            slot("atype", C227),
+            slot("btype", C227),
             slot("ctype", C13),
         ],
         ignored: &[],
@@ -9755,11 +9845,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G253) },
-            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G245) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G254) },
+            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G251) },
+            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G243) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G252) },
         ],
-        gates: G246,
+        gates: G244,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9770,13 +9860,13 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C227),
-            slot("row", C221),
-            slot("col", C222),
-            optional("satfinite", C118),
+            slot("shape", C228),
+            slot("row", C222),
+            slot("col", C223),
+            optional("satfinite", C119),
             slot("dtype", C13),
-            slot("atype", C228),
-            slot("btype", C228),
+            slot("atype", C229),
+            slot("btype", C229),
             slot("ctype", C13),
         ],
         ignored: &[],
@@ -9788,11 +9878,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G255) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G254) },
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G256) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G253) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G252) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G254) },
         ],
-        gates: G246,
+        gates: G244,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9803,14 +9893,14 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C229),
-            slot("row", C221),
-            slot("col", C222),
+            slot("shape", C230),
+            slot("row", C222),
+            slot("col", C223),
             slot("dtype", C13),
-            slot("atype", C230),
-            slot("btype", C230),
+            slot("atype", C231),
+            slot("btype", C231),
             slot("ctype", C13),
-            slot("bitOp", C231),
+            slot("bitOp", C232),
             slot("popc", C47),
         ],
         ignored: &[],
@@ -9822,12 +9912,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G258) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G259) },
-            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G260) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G261) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G256) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G257) },
+            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G258) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G259) },
         ],
-        gates: G246,
+        gates: G244,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9838,14 +9928,14 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C232),
-            slot("row", C221),
-            slot("col", C222),
-            optional("kind::f8f6f4", C233),
-            slot("dtype", C219),
-            slot("atype", C234),
-            slot("btype", C234),
-            slot("ctype", C219),
+            slot("shape", C233),
+            slot("row", C222),
+            slot("col", C223),
+            optional("kind::f8f6f4", C234),
+            slot("dtype", C220),
+            slot("atype", C235),
+            slot("btype", C235),
+            slot("ctype", C220),
         ],
         ignored: &[],
         head: 0,
@@ -9856,9 +9946,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G263) },
-            Rule { when: &[Condition::TypeIn(0, T34)], then: Consequence::Gates(G264) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G265) },
+            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G261) },
+            Rule { when: &[Condition::TypeIn(0, T34)], then: Consequence::Gates(G262) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G263) },
             Rule {
                 when: &[Condition::TypeIn(3, T33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
@@ -9868,7 +9958,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Types),
             },
         ],
-        gates: G266,
+        gates: G264,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9879,14 +9969,14 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k32", C235),
-            slot("row", C221),
-            slot("col", C222),
-            slot("kind::f8f6f4", C233),
-            slot("dtype", C219),
-            slot("atype", C236),
-            slot("btype", C236),
-            slot("ctype", C219),
+            slot("m16n8k32", C236),
+            slot("row", C222),
+            slot("col", C223),
+            slot("kind::f8f6f4", C234),
+            slot("dtype", C220),
+            slot("atype", C237),
+            slot("btype", C237),
+            slot("ctype", C220),
         ],
         ignored: &[],
         head: 0,
@@ -9897,7 +9987,47 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G265) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G263) },
+            Rule {
+                when: &[Condition::TypeIn(3, T33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::TypeIn(3, T34)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Types),
+            },
+        ],
+        gates: G265,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: Opcode::Mma,
+        syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sparse", C238),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m16n8k16", C239),
+            slot("row", C222),
+            slot("col", C223),
+            slot("dtype", C220),
+            slot("atype", C115),
+            slot("btype", C115),
+            slot("ctype", C220),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)),
+            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
+        ],
+        rules: &[
             Rule {
                 when: &[Condition::TypeIn(3, T33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
@@ -9913,19 +10043,19 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.shape.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
+        syntax: "mma.sparse.sync.aligned.m16n8k32.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C237),
+            slot("sparse", C238),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C232),
-            slot("row", C221),
-            slot("col", C222),
-            slot("dtype", C219),
-            slot("atype", C114),
-            slot("btype", C114),
-            slot("ctype", C219),
+            slot("m16n8k32", C236),
+            slot("row", C222),
+            slot("col", C223),
+            slot("dtype", C220),
+            slot("atype", C115),
+            slot("btype", C115),
+            slot("ctype", C220),
         ],
         ignored: &[],
         head: 0,
@@ -9935,7 +10065,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
             read("e", Kind::Source, Ty::Fixed(Type::B32)),
-            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
+            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[
             Rule {
@@ -9947,7 +10077,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Types),
             },
         ],
-        gates: G269,
+        gates: G267,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9956,15 +10086,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C237),
+            slot("sparse", C238),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k16", C238),
-            slot("row", C221),
-            slot("col", C222),
+            slot("m16n8k16", C239),
+            slot("row", C222),
+            slot("col", C223),
             slot("dtype", C1),
-            slot("atype", C115),
-            slot("btype", C115),
+            slot("atype", C116),
+            slot("btype", C116),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -9978,7 +10108,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G269,
+        gates: G267,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9987,15 +10117,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k32.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C237),
+            slot("sparse", C238),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k32", C235),
-            slot("row", C221),
-            slot("col", C222),
+            slot("m16n8k32", C236),
+            slot("row", C222),
+            slot("col", C223),
             slot("dtype", C1),
-            slot("atype", C115),
-            slot("btype", C115),
+            slot("atype", C116),
+            slot("btype", C116),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -10009,7 +10139,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G269,
+        gates: G267,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10018,15 +10148,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k8.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C237),
+            slot("sparse", C238),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k8", C239),
-            slot("row", C221),
-            slot("col", C222),
+            slot("m16n8k8", C240),
+            slot("row", C222),
+            slot("col", C223),
             slot("dtype", C1),
-            slot("atype", C120),
-            slot("btype", C120),
+            slot("atype", C121),
+            slot("btype", C121),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -10040,7 +10170,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G269,
+        gates: G267,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10049,15 +10179,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C237),
+            slot("sparse", C238),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k16", C238),
-            slot("row", C221),
-            slot("col", C222),
+            slot("m16n8k16", C239),
+            slot("row", C222),
+            slot("col", C223),
             slot("dtype", C1),
-            slot("atype", C120),
-            slot("btype", C120),
+            slot("atype", C121),
+            slot("btype", C121),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -10071,7 +10201,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G269,
+        gates: G267,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10080,16 +10210,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k32.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C237),
+            slot("sparse", C238),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k32", C235),
-            slot("row", C221),
-            slot("col", C222),
-            optional("satfinite", C118),
+            slot("m16n8k32", C236),
+            slot("row", C222),
+            slot("col", C223),
+            optional("satfinite", C119),
             slot("dtype", C13),
-            slot("atype", C226),
-            slot("btype", C226),
+            slot("atype", C227),
+            slot("btype", C227),
             slot("ctype", C13),
         ],
         ignored: &[],
@@ -10103,7 +10233,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G269,
+        gates: G267,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10112,16 +10242,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C237),
+            slot("sparse", C238),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k64", C240),
-            slot("row", C221),
-            slot("col", C222),
-            optional("satfinite", C118),
+            slot("m16n8k64", C241),
+            slot("row", C222),
+            slot("col", C223),
+            optional("satfinite", C119),
             slot("dtype", C13),
-            slot("atype", C226),
-            slot("btype", C226),
+            slot("atype", C227),
+            slot("btype", C227),
             slot("ctype", C13),
         ],
         ignored: &[],
@@ -10135,7 +10265,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[],
-        gates: G269,
+        gates: G267,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10144,16 +10274,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C237),
+            slot("sparse", C238),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k64", C240),
-            slot("row", C221),
-            slot("col", C222),
-            optional("satfinite", C118),
+            slot("m16n8k64", C241),
+            slot("row", C222),
+            slot("col", C223),
+            optional("satfinite", C119),
             slot("dtype", C13),
-            slot("atype", C228),
-            slot("btype", C228),
+            slot("atype", C229),
+            slot("btype", C229),
             slot("ctype", C13),
         ],
         ignored: &[],
@@ -10167,7 +10297,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G269,
+        gates: G267,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10176,16 +10306,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k128.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C237),
+            slot("sparse", C238),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k128", C241),
-            slot("row", C221),
-            slot("col", C222),
-            optional("satfinite", C118),
+            slot("m16n8k128", C242),
+            slot("row", C222),
+            slot("col", C223),
+            optional("satfinite", C119),
             slot("dtype", C13),
-            slot("atype", C228),
-            slot("btype", C228),
+            slot("atype", C229),
+            slot("btype", C229),
             slot("ctype", C13),
         ],
         ignored: &[],
@@ -10199,7 +10329,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[],
-        gates: G269,
+        gates: G267,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10208,17 +10338,17 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.kind::f8f6f4}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C237),
+            slot("sparse", C238),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k64", C240),
-            slot("row", C221),
-            slot("col", C222),
-            optional("kind::f8f6f4", C233),
-            slot("dtype", C219),
-            slot("atype", C234),
-            slot("btype", C234),
-            slot("ctype", C219),
+            slot("m16n8k64", C241),
+            slot("row", C222),
+            slot("col", C223),
+            optional("kind::f8f6f4", C234),
+            slot("dtype", C220),
+            slot("atype", C235),
+            slot("btype", C235),
+            slot("ctype", C220),
         ],
         ignored: &[],
         head: 0,
@@ -10231,8 +10361,8 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[
-            Rule { when: &[Condition::TypeIn(0, T34)], then: Consequence::Gates(G270) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G265) },
+            Rule { when: &[Condition::TypeIn(0, T34)], then: Consequence::Gates(G268) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G263) },
             Rule {
                 when: &[Condition::TypeIn(0, T34)],
                 then: Consequence::Needs(&[Condition::Has(M60)], Fault::Illegal(M61)),
@@ -10250,7 +10380,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Types),
             },
         ],
-        gates: G271,
+        gates: G269,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10259,17 +10389,17 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C242),
+            slot("sp::ordered_metadata", C243),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k64", C240),
-            slot("row", C221),
-            slot("col", C222),
-            slot("kind::f8f6f4", C233),
-            slot("dtype", C219),
-            slot("atype", C236),
-            slot("btype", C236),
-            slot("ctype", C219),
+            slot("m16n8k64", C241),
+            slot("row", C222),
+            slot("col", C223),
+            slot("kind::f8f6f4", C234),
+            slot("dtype", C220),
+            slot("atype", C237),
+            slot("btype", C237),
+            slot("ctype", C220),
         ],
         ignored: &[],
         head: 0,
@@ -10291,7 +10421,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Types),
             },
         ],
-        gates: G267,
+        gates: G265,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10302,17 +10432,17 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k64", C240),
-            slot("row", C221),
-            slot("col", C222),
-            slot("kind::mxf4", C243),
-            slot("block_scale", C244),
-            optional("scale_vec::2X", C245),
+            slot("m16n8k64", C241),
+            slot("row", C222),
+            slot("col", C223),
+            slot("kind::mxf4", C244),
+            slot("block_scale", C245),
+            optional("scale_vec::2X", C246),
             slot("dtype", C1),
-            slot("atype", C246),
-            slot("btype", C246),
+            slot("atype", C247),
+            slot("btype", C247),
             slot("ctype", C1),
-            slot("stype", C247),
+            slot("stype", C248),
         ],
         ignored: &[],
         head: 0,
@@ -10327,7 +10457,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G275,
+        gates: G273,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10338,17 +10468,17 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k64", C240),
-            slot("row", C221),
-            slot("col", C222),
-            slot("kind::mxf4nvf4", C248),
-            slot("block_scale", C244),
-            slot("scale_vec_size", C249),
+            slot("m16n8k64", C241),
+            slot("row", C222),
+            slot("col", C223),
+            slot("kind::mxf4nvf4", C249),
+            slot("block_scale", C245),
+            slot("scale_vec_size", C250),
             slot("dtype", C1),
-            slot("atype", C246),
-            slot("btype", C246),
+            slot("atype", C247),
+            slot("btype", C247),
             slot("ctype", C1),
-            slot("stype", C250),
+            slot("stype", C251),
         ],
         ignored: &[],
         head: 0,
@@ -10367,9 +10497,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M62)],
                 then: Consequence::Needs(&[Condition::TypeIn(4, T35)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M63), Condition::TypeIn(4, T35)], then: Consequence::Gates(G278) },
+            Rule { when: &[Condition::Has(M63), Condition::TypeIn(4, T35)], then: Consequence::Gates(G276) },
         ],
-        gates: G275,
+        gates: G273,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10380,17 +10510,17 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k32", C235),
-            slot("row", C221),
-            slot("col", C222),
-            slot("kind::mxf8f6f4", C251),
-            slot("block_scale", C244),
-            optional("scale_vec::1X", C252),
+            slot("m16n8k32", C236),
+            slot("row", C222),
+            slot("col", C223),
+            slot("kind::mxf8f6f4", C252),
+            slot("block_scale", C245),
+            optional("scale_vec::1X", C253),
             slot("dtype", C1),
-            slot("atype", C236),
-            slot("btype", C236),
+            slot("atype", C237),
+            slot("btype", C237),
             slot("ctype", C1),
-            slot("stype", C247),
+            slot("stype", C248),
         ],
         ignored: &[],
         head: 0,
@@ -10405,7 +10535,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G275,
+        gates: G273,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10414,20 +10544,20 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4.block_scale{.scale_vec::2X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C242),
+            slot("sp::ordered_metadata", C243),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k128", C241),
-            slot("row", C221),
-            slot("col", C222),
-            slot("kind::mxf4", C243),
-            slot("block_scale", C244),
-            optional("scale_vec::2X", C245),
+            slot("m16n8k128", C242),
+            slot("row", C222),
+            slot("col", C223),
+            slot("kind::mxf4", C244),
+            slot("block_scale", C245),
+            optional("scale_vec::2X", C246),
             slot("dtype", C1),
-            slot("atype", C246),
-            slot("btype", C246),
+            slot("atype", C247),
+            slot("btype", C247),
             slot("ctype", C1),
-            slot("stype", C247),
+            slot("stype", C248),
         ],
         ignored: &[],
         head: 0,
@@ -10444,7 +10574,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G281,
+        gates: G279,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10453,20 +10583,20 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4nvf4.block_scale.scale_vec_size.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C242),
+            slot("sp::ordered_metadata", C243),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k128", C241),
-            slot("row", C221),
-            slot("col", C222),
-            slot("kind::mxf4nvf4", C248),
-            slot("block_scale", C244),
-            slot("scale_vec_size", C249),
+            slot("m16n8k128", C242),
+            slot("row", C222),
+            slot("col", C223),
+            slot("kind::mxf4nvf4", C249),
+            slot("block_scale", C245),
+            slot("scale_vec_size", C250),
             slot("dtype", C1),
-            slot("atype", C246),
-            slot("btype", C246),
+            slot("atype", C247),
+            slot("btype", C247),
             slot("ctype", C1),
-            slot("stype", C250),
+            slot("stype", C251),
         ],
         ignored: &[],
         head: 0,
@@ -10487,9 +10617,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M62)],
                 then: Consequence::Needs(&[Condition::TypeIn(4, T35)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M63), Condition::TypeIn(4, T35)], then: Consequence::Gates(G278) },
+            Rule { when: &[Condition::Has(M63), Condition::TypeIn(4, T35)], then: Consequence::Gates(G276) },
         ],
-        gates: G281,
+        gates: G279,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10498,20 +10628,20 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale{.scale_vec::1X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C242),
+            slot("sp::ordered_metadata", C243),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k64", C240),
-            slot("row", C221),
-            slot("col", C222),
-            slot("kind::mxf8f6f4", C251),
-            slot("block_scale", C244),
-            optional("scale_vec::1X", C252),
+            slot("m16n8k64", C241),
+            slot("row", C222),
+            slot("col", C223),
+            slot("kind::mxf8f6f4", C252),
+            slot("block_scale", C245),
+            optional("scale_vec::1X", C253),
             slot("dtype", C1),
-            slot("atype", C236),
-            slot("btype", C236),
+            slot("atype", C237),
+            slot("btype", C237),
             slot("ctype", C1),
-            slot("stype", C247),
+            slot("stype", C248),
         ],
         ignored: &[],
         head: 0,
@@ -10528,7 +10658,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G275,
+        gates: G273,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10536,7 +10666,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mov,
         syntax: "mov.type d<unpack>, a<pack>",
         section: "9.7.9.3",
-        slots: &[slot("type", C253)],
+        slots: &[slot("type", C254)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::MovDestination, Ty::Pick(0)), read("a", Kind::MovSource, Ty::Pick(0))],
@@ -10549,7 +10679,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mov,
         syntax: "mov.vec.type d.vec, a.vec",
         section: "9.7.9.3",
-        slots: &[slot("vec", C38), slot("type", C254)],
+        slots: &[slot("vec", C38), slot("type", C255)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -10571,9 +10701,9 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n8", C170),
-            slot("trans", C172),
-            slot("b16", C173),
+            slot("m8n8", C171),
+            slot("trans", C173),
+            slot("b16", C174),
         ],
         ignored: &[],
         head: 0,
@@ -10582,7 +10712,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G282,
+        gates: G280,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MovMatrix),
     },
@@ -10598,7 +10728,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G283) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G281) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -10616,7 +10746,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G284,
+        gates: G282,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
     },
@@ -10632,7 +10762,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G285) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G283) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -10658,7 +10788,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul,
         syntax: "mul{.rn}.bhalf d, a, b",
         section: "9.7.4.3",
-        slots: &[optional("rn", C10), slot("bhalf", C255)],
+        slots: &[optional("rn", C10), slot("bhalf", C256)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10675,7 +10805,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul,
         syntax: "mul.mode.type d, a, b",
         section: "9.7.1.3",
-        slots: &[slot("mode", C182), slot("type", C138)],
+        slots: &[slot("mode", C183), slot("type", C139)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10692,7 +10822,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul,
         syntax: "mul.wide.type d:wide(type), a, b",
         section: "9.7.1.3",
-        slots: &[slot("wide", C183), slot("type", C184)],
+        slots: &[slot("wide", C184), slot("type", C185)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10709,7 +10839,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul24,
         syntax: "mul24.mode.type d, a, b",
         section: "9.7.1.5",
-        slots: &[slot("mode", C182), slot("type", C140)],
+        slots: &[slot("mode", C183), slot("type", C141)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10727,11 +10857,11 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce{.weak}{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C256),
-            optional("weak", C157),
+            slot("ld_reduce", C257),
+            optional("weak", C158),
             optional("global", C19),
-            slot("op", C257),
-            slot("type", C258),
+            slot("op", C258),
+            slot("type", C259),
         ],
         ignored: &[],
         head: 1,
@@ -10750,7 +10880,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T14)], Fault::Types),
             },
         ],
-        gates: G288,
+        gates: G286,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10759,12 +10889,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.relaxed.scope{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C256),
-            slot("relaxed", C166),
+            slot("ld_reduce", C257),
+            slot("relaxed", C167),
             slot("scope", C22),
             optional("global", C19),
-            slot("op", C257),
-            slot("type", C258),
+            slot("op", C258),
+            slot("type", C259),
         ],
         ignored: &[],
         head: 1,
@@ -10783,7 +10913,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T14)], Fault::Types),
             },
         ],
-        gates: G288,
+        gates: G286,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10792,12 +10922,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.acquire.scope{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C256),
+            slot("ld_reduce", C257),
             slot("acquire", C55),
             slot("scope", C22),
             optional("global", C19),
-            slot("op", C257),
-            slot("type", C258),
+            slot("op", C258),
+            slot("type", C259),
         ],
         ignored: &[],
         head: 1,
@@ -10816,7 +10946,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T14)], Fault::Types),
             },
         ],
-        gates: G288,
+        gates: G286,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10825,13 +10955,13 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce{.weak}{.global}.op{.acc}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C256),
-            optional("weak", C157),
+            slot("ld_reduce", C257),
+            optional("weak", C158),
             optional("global", C19),
-            slot("op", C259),
-            optional("acc", C260),
+            slot("op", C260),
+            optional("acc", C261),
             optional("wide_vec", C40),
-            slot("type", C261),
+            slot("type", C262),
         ],
         ignored: &[],
         head: 1,
@@ -10840,7 +10970,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G295) },
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G293) },
             Rule {
                 when: &[Condition::Has(M64)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M64)),
@@ -10882,7 +11012,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Types),
             },
         ],
-        gates: G288,
+        gates: G286,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10891,14 +11021,14 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.relaxed.scope{.global}.op{.acc}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C256),
-            slot("relaxed", C166),
+            slot("ld_reduce", C257),
+            slot("relaxed", C167),
             slot("scope", C22),
             optional("global", C19),
-            slot("op", C259),
-            optional("acc", C260),
+            slot("op", C260),
+            optional("acc", C261),
             optional("wide_vec", C40),
-            slot("type", C261),
+            slot("type", C262),
         ],
         ignored: &[],
         head: 1,
@@ -10907,7 +11037,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G295) },
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G293) },
             Rule {
                 when: &[Condition::Has(M64)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M64)),
@@ -10949,7 +11079,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Types),
             },
         ],
-        gates: G288,
+        gates: G286,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10958,14 +11088,14 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.acquire.scope{.global}.op{.acc}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C256),
+            slot("ld_reduce", C257),
             slot("acquire", C55),
             slot("scope", C22),
             optional("global", C19),
-            slot("op", C259),
-            optional("acc", C260),
+            slot("op", C260),
+            optional("acc", C261),
             optional("wide_vec", C40),
-            slot("type", C261),
+            slot("type", C262),
         ],
         ignored: &[],
         head: 1,
@@ -10974,7 +11104,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G295) },
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G293) },
             Rule {
                 when: &[Condition::Has(M64)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M64)),
@@ -11016,7 +11146,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Types),
             },
         ],
-        gates: G288,
+        gates: G286,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -11025,11 +11155,11 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st{.weak}{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C262),
-            optional("weak", C157),
+            slot("st", C263),
+            optional("weak", C158),
             optional("global", C19),
             optional("wide_vec", C40),
-            slot("type", C263),
+            slot("type", C264),
         ],
         ignored: &[],
         head: 1,
@@ -11059,7 +11189,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
             },
         ],
-        gates: G296,
+        gates: G294,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -11068,12 +11198,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st.relaxed.scope{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C262),
-            slot("relaxed", C166),
+            slot("st", C263),
+            slot("relaxed", C167),
             slot("scope", C22),
             optional("global", C19),
             optional("wide_vec", C40),
-            slot("type", C263),
+            slot("type", C264),
         ],
         ignored: &[],
         head: 1,
@@ -11103,7 +11233,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
             },
         ],
-        gates: G296,
+        gates: G294,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -11112,12 +11242,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st.release.scope{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C262),
-            slot("release", C145),
+            slot("st", C263),
+            slot("release", C146),
             slot("scope", C22),
             optional("global", C19),
             optional("wide_vec", C40),
-            slot("type", C263),
+            slot("type", C264),
         ],
         ignored: &[],
         head: 1,
@@ -11147,7 +11277,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
             },
         ],
-        gates: G296,
+        gates: G294,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -11158,9 +11288,9 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("red", C46),
             optional("global", C19),
-            slot("op", C257),
+            slot("op", C258),
             optional("wide_vec", C40),
-            slot("type", C264),
+            slot("type", C265),
         ],
         ignored: &[],
         head: 1,
@@ -11198,7 +11328,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
             },
         ],
-        gates: G297,
+        gates: G295,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -11208,12 +11338,12 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.14",
         slots: &[
             slot("red", C46),
-            slot("relaxed", C166),
+            slot("relaxed", C167),
             slot("scope", C22),
             optional("global", C19),
-            slot("op", C257),
+            slot("op", C258),
             optional("wide_vec", C40),
-            slot("type", C264),
+            slot("type", C265),
         ],
         ignored: &[],
         head: 1,
@@ -11251,7 +11381,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
             },
         ],
-        gates: G297,
+        gates: G295,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -11261,12 +11391,12 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.14",
         slots: &[
             slot("red", C46),
-            slot("release", C145),
+            slot("release", C146),
             slot("scope", C22),
             optional("global", C19),
-            slot("op", C257),
+            slot("op", C258),
             optional("wide_vec", C40),
-            slot("type", C264),
+            slot("type", C265),
         ],
         ignored: &[],
         head: 1,
@@ -11304,7 +11434,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
             },
         ],
-        gates: G297,
+        gates: G295,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -11315,9 +11445,9 @@ pub static FORMS: &[Form] = &[
         slots: &[slot("u32", C36)],
         ignored: &[],
         head: 0,
-        operands: &[read("a", Kind::Source, Ty::Pick(0))],
+        operands: &[read("a", Kind::Source, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G298,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Nanosleep),
     },
@@ -11356,7 +11486,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G299,
+        gates: G297,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::neg"),
     },
@@ -11425,7 +11555,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 15)],
         rules: &[],
-        gates: G300,
+        gates: G298,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -11433,12 +11563,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Pmevent,
         syntax: "pmevent.mask a<imm>:u32",
         section: "9.7.19.3",
-        slots: &[slot("mask", C265)],
+        slots: &[slot("mask", C266)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G301,
+        gates: G299,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -11451,7 +11581,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G302,
+        gates: G300,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::popc"),
     },
@@ -11459,12 +11589,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prefetch,
         syntax: "prefetch{.space}.level [a]",
         section: "9.7.9.15",
-        slots: &[optional("space", C266), slot("level", C267)],
+        slots: &[optional("space", C267), slot("level", C268)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G303,
+        gates: G301,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -11472,12 +11602,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prefetch,
         syntax: "prefetch{.global}.priority [a]",
         section: "9.7.9.15",
-        slots: &[optional("global", C19), slot("priority", C268)],
+        slots: &[optional("global", C19), slot("priority", C269)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G303,
+        gates: G301,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -11485,12 +11615,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prefetch,
         syntax: "prefetch{.tensormap_space}.tensormap [a]",
         section: "9.7.9.15",
-        slots: &[optional("tensormap_space", C269), slot("tensormap", C270)],
+        slots: &[optional("tensormap_space", C270), slot("tensormap", C271)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G303,
+        gates: G301,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -11498,12 +11628,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prefetchu,
         syntax: "prefetchu.L1 [a]",
         section: "9.7.9.15",
-        slots: &[slot("L1", C271)],
+        slots: &[slot("L1", C272)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G306,
+        gates: G304,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -11511,7 +11641,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prmt,
         syntax: "prmt.b32{.mode} d, a, b, c",
         section: "9.7.9.7",
-        slots: &[slot("b32", C6), optional("mode", C272)],
+        slots: &[slot("b32", C6), optional("mode", C273)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -11521,7 +11651,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G307,
+        gates: G305,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::prmt"),
     },
@@ -11533,7 +11663,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G308) }],
+        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G306) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
@@ -11546,7 +11676,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G308) }],
+        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G306) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -11559,7 +11689,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M27)], then: Consequence::Gates(G309) }],
+        rules: &[Rule { when: &[Condition::HasNot(M27)], then: Consequence::Gates(G307) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -11573,7 +11703,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G310,
+        gates: G308,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
     },
@@ -11582,7 +11712,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.bitwise{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C273),
+            optional("red_sem", C274),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("bitwise", C24),
@@ -11601,13 +11731,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G311) },
+            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G309) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G312,
+        gates: G310,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -11616,7 +11746,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C273),
+            optional("red_sem", C274),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("add", C31),
@@ -11635,15 +11765,15 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T5)], then: Consequence::Gates(G313) },
-            Rule { when: &[Condition::TypeIn(0, T6), Condition::Has(M5)], then: Consequence::Gates(G314) },
-            Rule { when: &[Condition::TypeIn(0, T6), Condition::Has(M3)], then: Consequence::Gates(G315) },
+            Rule { when: &[Condition::TypeIn(0, T5)], then: Consequence::Gates(G311) },
+            Rule { when: &[Condition::TypeIn(0, T6), Condition::Has(M5)], then: Consequence::Gates(G312) },
+            Rule { when: &[Condition::TypeIn(0, T6), Condition::Has(M3)], then: Consequence::Gates(G313) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G312,
+        gates: G310,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -11652,7 +11782,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add{.noftz}{.cache_hint}.f32 [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C273),
+            optional("red_sem", C274),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("add", C31),
@@ -11672,13 +11802,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G316) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G314) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G317,
+        gates: G315,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -11687,13 +11817,13 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add.noftz{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C273),
+            optional("red_sem", C274),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("add", C31),
             slot("noftz", C33),
             optional("cache_hint", C25),
-            slot("type", C274),
+            slot("type", C275),
         ],
         ignored: T0,
         head: 0,
@@ -11712,7 +11842,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G312,
+        gates: G310,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -11721,7 +11851,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.step{.cache_hint}.u32 [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C273),
+            optional("red_sem", C274),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("step", C35),
@@ -11745,7 +11875,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G312,
+        gates: G310,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -11754,7 +11884,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.minmax{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C273),
+            optional("red_sem", C274),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("minmax", C37),
@@ -11773,13 +11903,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G322) },
+            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G320) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G312,
+        gates: G310,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -11788,7 +11918,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.add{.noftz}{.cache_hint}.vec.f32 [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C273),
+            optional("red_sem", C274),
             optional("scope", C22),
             optional("global", C19),
             slot("add", C31),
@@ -11809,9 +11939,9 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G316) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G314) },
         ],
-        gates: G323,
+        gates: G321,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -11820,7 +11950,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C273),
+            optional("red_sem", C274),
             optional("scope", C22),
             optional("global", C19),
             slot("op", C39),
@@ -11842,7 +11972,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
         ],
-        gates: G323,
+        gates: G321,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -11851,7 +11981,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C273),
+            optional("red_sem", C274),
             optional("scope", C22),
             optional("global", C19),
             slot("op", C39),
@@ -11873,7 +12003,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
         ],
-        gates: G323,
+        gates: G321,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -11883,12 +12013,12 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.8",
         slots: &[
             slot("async", C62),
-            slot("relaxed", C166),
+            slot("relaxed", C167),
             slot("cluster", C52),
-            optional("shared::cluster", C86),
+            optional("shared::cluster", C87),
             slot("bulk_mbarrier", C64),
-            slot("reduction", C91),
-            slot("type", C275),
+            slot("reduction", C92),
+            slot("type", C276),
         ],
         ignored: &[],
         head: 1,
@@ -11915,7 +12045,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
             },
         ],
-        gates: G324,
+        gates: G322,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreAsync),
     },
@@ -11925,9 +12055,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.8",
         slots: &[
             slot("async", C62),
-            optional("mmio", C165),
-            slot("release", C145),
-            slot("async_scope", C276),
+            optional("mmio", C166),
+            slot("release", C146),
+            slot("async_scope", C277),
             optional("global", C19),
             slot("add", C31),
             slot("type", C15),
@@ -11936,14 +12066,14 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G325) },
+            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G323) },
             Rule {
                 when: &[Condition::Has(M66)],
                 then: Consequence::Needs(&[Condition::Has(M67)], Fault::Illegal(M66)),
             },
-            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G326) },
+            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G324) },
         ],
-        gates: G324,
+        gates: G322,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -11951,7 +12081,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Redux,
         syntax: "redux.sync.op.type d, a, membermask:b32",
         section: "9.7.13.12",
-        slots: &[slot("sync", C44), slot("op", C39), slot("type", C140)],
+        slots: &[slot("sync", C44), slot("op", C39), slot("type", C141)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -11960,7 +12090,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G327,
+        gates: G325,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -11974,10 +12104,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Pick(0)),
-            read("membermask", Kind::Source, Ty::Pick(0)),
+            read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G327,
+        gates: G325,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -11988,8 +12118,8 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("op", C37),
-            optional("abs", C190),
-            optional("NaN", C188),
+            optional("abs", C191),
+            optional("NaN", C189),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -12000,7 +12130,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G328,
+        gates: G326,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -12008,7 +12138,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Rem,
         syntax: "rem.type d, a, b",
         section: "9.7.1.9",
-        slots: &[slot("type", C138)],
+        slots: &[slot("type", C139)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12069,7 +12199,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G329,
+        gates: G327,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
     },
@@ -12077,7 +12207,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sad,
         syntax: "sad.type d, a, b, c",
         section: "9.7.1.7",
-        slots: &[slot("type", C138)],
+        slots: &[slot("type", C139)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12095,7 +12225,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Selp,
         syntax: "selp.type d, a, b, {!}c",
         section: "9.7.6.3",
-        slots: &[slot("type", C254)],
+        slots: &[slot("type", C255)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12113,7 +12243,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.stype d, a, b",
         section: "9.7.6.1",
-        slots: &[slot("CmpOp", C277), optional("ftz", C0), slot("dtype", C278), slot("stype", C254)],
+        slots: &[slot("CmpOp", C278), optional("ftz", C0), slot("dtype", C279), slot("stype", C255)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12148,11 +12278,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.stype d, a, b, {!}c",
         section: "9.7.6.1",
         slots: &[
-            slot("CmpOp", C277),
+            slot("CmpOp", C278),
             slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("dtype", C278),
-            slot("stype", C254),
+            slot("dtype", C279),
+            slot("stype", C255),
         ],
         ignored: T0,
         head: 0,
@@ -12188,7 +12318,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.f16.stype d, a, b",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C277), optional("ftz", C0), slot("f16", C114), slot("stype", C279)],
+        slots: &[slot("CmpOp", C278), optional("ftz", C0), slot("f16", C115), slot("stype", C280)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12223,11 +12353,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.f16.stype d, a, b, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C277),
+            slot("CmpOp", C278),
             slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("f16", C114),
-            slot("stype", C279),
+            slot("f16", C115),
+            slot("stype", C280),
         ],
         ignored: T0,
         head: 0,
@@ -12263,7 +12393,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.bf16.stype d, a, b",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C277), slot("bf16", C115), slot("stype", C280)],
+        slots: &[slot("CmpOp", C278), slot("bf16", C116), slot("stype", C281)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12285,7 +12415,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T55)], Fault::Comparison),
             },
         ],
-        gates: G330,
+        gates: G328,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12293,7 +12423,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.bf16.stype d, a, b, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C277), slot("BoolOp", C24), slot("bf16", C115), slot("stype", C280)],
+        slots: &[slot("CmpOp", C278), slot("BoolOp", C24), slot("bf16", C116), slot("stype", C281)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12316,7 +12446,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T55)], Fault::Comparison),
             },
         ],
-        gates: G330,
+        gates: G328,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12324,19 +12454,19 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.f16 d, a:f16, b:f16",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C277), optional("ftz", C0), slot("dtype", C281), slot("f16", C114)],
+        slots: &[slot("CmpOp", C278), optional("ftz", C0), slot("dtype", C282), slot("f16", C115)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(1)),
-            read("b", Kind::Source, Ty::Pick(1)),
+            read("a", Kind::Source, Ty::Fixed(Type::F16)),
+            read("b", Kind::Source, Ty::Fixed(Type::F16)),
         ],
         rules: &[Rule {
             when: &[Condition::Has(M68)],
             then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
-        gates: G331,
+        gates: G329,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12345,25 +12475,25 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16 d, a:f16, b:f16, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C277),
+            slot("CmpOp", C278),
             slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("dtype", C281),
-            slot("f16", C114),
+            slot("dtype", C282),
+            slot("f16", C115),
         ],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(1)),
-            read("b", Kind::Source, Ty::Pick(1)),
+            read("a", Kind::Source, Ty::Fixed(Type::F16)),
+            read("b", Kind::Source, Ty::Fixed(Type::F16)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
             when: &[Condition::Has(M68)],
             then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
-        gates: G331,
+        gates: G329,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12371,19 +12501,19 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.dtype.bf16 d, a:bf16, b:bf16",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C277), slot("dtype", C281), slot("bf16", C115)],
+        slots: &[slot("CmpOp", C278), slot("dtype", C282), slot("bf16", C116)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(1)),
-            read("b", Kind::Source, Ty::Pick(1)),
+            read("a", Kind::Source, Ty::Fixed(Type::Bf16)),
+            read("b", Kind::Source, Ty::Fixed(Type::Bf16)),
         ],
         rules: &[Rule {
             when: &[Condition::Has(M68)],
             then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
-        gates: G330,
+        gates: G328,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12391,20 +12521,20 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.dtype.bf16 d, a:bf16, b:bf16, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C277), slot("BoolOp", C24), slot("dtype", C281), slot("bf16", C115)],
+        slots: &[slot("CmpOp", C278), slot("BoolOp", C24), slot("dtype", C282), slot("bf16", C116)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(1)),
-            read("b", Kind::Source, Ty::Pick(1)),
+            read("a", Kind::Source, Ty::Fixed(Type::Bf16)),
+            read("b", Kind::Source, Ty::Fixed(Type::Bf16)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
             when: &[Condition::Has(M68)],
             then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
-        gates: G330,
+        gates: G328,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12412,20 +12542,20 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C277), optional("ftz", C0), slot("dtype", C282), slot("f16x2", C121)],
+        slots: &[slot("CmpOp", C278), optional("ftz", C0), slot("dtype", C283), slot("f16x2", C122)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(1)),
-            read("b", Kind::Source, Ty::Pick(1)),
+            read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
+            read("b", Kind::Source, Ty::Fixed(Type::F16x2)),
         ],
         rules: &[
             Rule {
                 when: &[Condition::Has(M68)],
                 then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T13)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::TypeIn(0, T13)], then: Consequence::Gates(G330) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -12436,18 +12566,18 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C277),
+            slot("CmpOp", C278),
             slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("dtype", C282),
-            slot("f16x2", C121),
+            slot("dtype", C283),
+            slot("f16x2", C122),
         ],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(1)),
-            read("b", Kind::Source, Ty::Pick(1)),
+            read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
+            read("b", Kind::Source, Ty::Fixed(Type::F16x2)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[
@@ -12455,7 +12585,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M68)],
                 then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T13)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::TypeIn(0, T13)], then: Consequence::Gates(G330) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -12465,19 +12595,19 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C277), slot("dtype", C283), slot("bf16x2", C122)],
+        slots: &[slot("CmpOp", C278), slot("dtype", C284), slot("bf16x2", C123)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(1)),
-            read("b", Kind::Source, Ty::Pick(1)),
+            read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
+            read("b", Kind::Source, Ty::Fixed(Type::Bf16x2)),
         ],
         rules: &[Rule {
             when: &[Condition::Has(M68)],
             then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
-        gates: G333,
+        gates: G331,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12485,20 +12615,20 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C277), slot("BoolOp", C24), slot("dtype", C283), slot("bf16x2", C122)],
+        slots: &[slot("CmpOp", C278), slot("BoolOp", C24), slot("dtype", C284), slot("bf16x2", C123)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(1)),
-            read("b", Kind::Source, Ty::Pick(1)),
+            read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
+            read("b", Kind::Source, Ty::Fixed(Type::Bf16x2)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
             when: &[Condition::Has(M68)],
             then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
-        gates: G333,
+        gates: G331,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12506,7 +12636,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setmaxnreg,
         syntax: "setmaxnreg.action.sync.aligned.u32 a<imm 24..256>",
         section: "9.7.19.5",
-        slots: &[slot("action", C284), slot("sync", C44), slot("aligned", C51), slot("u32", C36)],
+        slots: &[slot("action", C285), slot("sync", C44), slot("aligned", C51), slot("u32", C36)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Immediate, Ty::Pick(0)).range(24, 256)],
@@ -12519,7 +12649,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.type p[|q], a, b",
         section: "9.7.6.2",
-        slots: &[slot("CmpOp", C277), optional("ftz", C0), slot("type", C254)],
+        slots: &[slot("CmpOp", C278), optional("ftz", C0), slot("type", C255)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12553,7 +12683,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.type p[|q], a, b, {!}c",
         section: "9.7.6.2",
-        slots: &[slot("CmpOp", C277), slot("BoolOp", C24), optional("ftz", C0), slot("type", C254)],
+        slots: &[slot("CmpOp", C278), slot("BoolOp", C24), optional("ftz", C0), slot("type", C255)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12588,7 +12718,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.f16 p, a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C277), optional("ftz", C0), slot("f16", C114)],
+        slots: &[slot("CmpOp", C278), optional("ftz", C0), slot("f16", C115)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12608,7 +12738,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16 p, a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C277), slot("BoolOp", C24), optional("ftz", C0), slot("f16", C114)],
+        slots: &[slot("CmpOp", C278), slot("BoolOp", C24), optional("ftz", C0), slot("f16", C115)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12629,7 +12759,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.f16x2 p[|q], a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C277), optional("ftz", C0), slot("f16x2", C121)],
+        slots: &[slot("CmpOp", C278), optional("ftz", C0), slot("f16x2", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12649,7 +12779,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C277), slot("BoolOp", C24), optional("ftz", C0), slot("f16x2", C121)],
+        slots: &[slot("CmpOp", C278), slot("BoolOp", C24), optional("ftz", C0), slot("f16x2", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12670,7 +12800,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.bf16 p, a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C277), slot("bf16", C115)],
+        slots: &[slot("CmpOp", C278), slot("bf16", C116)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12682,7 +12812,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M68)],
             then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
-        gates: G336,
+        gates: G334,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -12690,7 +12820,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp.bf16 p, a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C277), slot("BoolOp", C24), slot("bf16", C115)],
+        slots: &[slot("CmpOp", C278), slot("BoolOp", C24), slot("bf16", C116)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12703,7 +12833,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M68)],
             then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
-        gates: G336,
+        gates: G334,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -12711,7 +12841,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.bf16x2 p[|q], a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C277), slot("bf16x2", C122)],
+        slots: &[slot("CmpOp", C278), slot("bf16x2", C123)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12723,7 +12853,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M68)],
             then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
-        gates: G337,
+        gates: G335,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -12731,7 +12861,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp.bf16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C277), slot("BoolOp", C24), slot("bf16x2", C122)],
+        slots: &[slot("CmpOp", C278), slot("BoolOp", C24), slot("bf16x2", C123)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12744,25 +12874,25 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M68)],
             then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
         }],
-        gates: G337,
+        gates: G335,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
     Form {
         opcode: Opcode::Shf,
-        syntax: "shf.direction.mode.b32 d, a, b, c",
+        syntax: "shf.direction.mode.b32 d, a, b, c:u32",
         section: "9.7.8.7",
-        slots: &[slot("direction", C285), slot("mode", C58), slot("b32", C6)],
+        slots: &[slot("direction", C286), slot("mode", C58), slot("b32", C6)],
         ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
-            read("c", Kind::Source, Ty::Pick(0)),
+            read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G338,
+        gates: G336,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::shf"),
     },
@@ -12770,7 +12900,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shfl,
         syntax: "shfl.mode.b32 d[|p], a, b:u32, c:u32",
         section: "9.7.9.5",
-        slots: &[slot("mode", C286), slot("b32", C6)],
+        slots: &[slot("mode", C287), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12780,7 +12910,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G339,
+        gates: G337,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -12788,7 +12918,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shfl,
         syntax: "shfl.sync.mode.b32 d[|p], a, b:u32, c:u32, membermask:b32",
         section: "9.7.9.6",
-        slots: &[slot("sync", C44), slot("mode", C286), slot("b32", C6)],
+        slots: &[slot("sync", C44), slot("mode", C287), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12796,10 +12926,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
-            read("membermask", Kind::Source, Ty::Pick(0)),
+            read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G340,
+        gates: G338,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -12824,7 +12954,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shr,
         syntax: "shr.type d, a, b:u32",
         section: "9.7.8.9",
-        slots: &[slot("type", C287)],
+        slots: &[slot("type", C288)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12852,9 +12982,9 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Slct,
-        syntax: "slct.dtype.s32 d, a, b, c:s32",
+        syntax: "slct.dtype.s32 d, a, b, c:.s32",
         section: "9.7.6.4",
-        slots: &[slot("dtype", C254), slot("s32", C13)],
+        slots: &[slot("dtype", C255), slot("s32", C13)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12872,14 +13002,14 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Slct,
         syntax: "slct{.ftz}.dtype.f32 d, a, b, c:f32",
         section: "9.7.6.4",
-        slots: &[optional("ftz", C0), slot("dtype", C254), slot("f32", C1)],
+        slots: &[optional("ftz", C0), slot("dtype", C255), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
-            read("c", Kind::Source, Ty::Pick(1)),
+            read("c", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[],
         gates: &[],
@@ -12894,7 +13024,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G341) }],
+        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G339) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt_approx"),
@@ -12907,7 +13037,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G341) }],
+        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G339) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -12920,7 +13050,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M27)], then: Consequence::Gates(G342) }],
+        rules: &[Rule { when: &[Condition::HasNot(M27)], then: Consequence::Gates(G340) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -12930,12 +13060,12 @@ pub static FORMS: &[Form] = &[
         syntax: "st{.weak}{.store_space}{.cop}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            optional("weak", C157),
-            optional("store_space", C288),
-            optional("cop", C289),
+            optional("weak", C158),
+            optional("store_space", C289),
+            optional("cop", C290),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
-            slot("memory_type", C160),
+            slot("memory_type", C161),
         ],
         ignored: &[],
         head: 0,
@@ -12954,8 +13084,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G170) },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G168) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G168) },
             Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
@@ -12973,7 +13103,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
             },
-            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G171) },
+            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G169) },
             Rule {
                 when: &[Condition::Has(M40)],
                 then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
@@ -13000,13 +13130,13 @@ pub static FORMS: &[Form] = &[
         syntax: "st{.weak}{.store_space}{.level1_eviction}{.level2_eviction}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            optional("weak", C157),
-            optional("store_space", C288),
-            optional("level1_eviction", C290),
-            optional("level2_eviction", C162),
+            optional("weak", C158),
+            optional("store_space", C289),
+            optional("level1_eviction", C291),
+            optional("level2_eviction", C163),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
-            slot("memory_type", C160),
+            slot("memory_type", C161),
         ],
         ignored: &[],
         head: 0,
@@ -13025,8 +13155,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G170) },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G168) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G168) },
             Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
@@ -13044,7 +13174,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
             },
-            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G171) },
+            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G169) },
             Rule {
                 when: &[Condition::Has(M40)],
                 then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
@@ -13071,10 +13201,10 @@ pub static FORMS: &[Form] = &[
         syntax: "st.volatile{.store_space}{.wide_vec}.memory_type [a], b.vec+",
         section: "9.7.9.11",
         slots: &[
-            slot("volatile", C163),
-            optional("store_space", C288),
+            slot("volatile", C164),
+            optional("store_space", C289),
             optional("wide_vec", C40),
-            slot("memory_type", C160),
+            slot("memory_type", C161),
         ],
         ignored: &[],
         head: 0,
@@ -13091,8 +13221,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G170) },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G168) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G168) },
             Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
@@ -13110,7 +13240,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
             },
-            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G171) },
+            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G169) },
             Rule {
                 when: &[Condition::Has(M40)],
                 then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
@@ -13137,14 +13267,14 @@ pub static FORMS: &[Form] = &[
         syntax: "st.order.scope{.shared_or_global}{.level1_eviction}{.level2_eviction}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            slot("order", C273),
+            slot("order", C274),
             slot("scope", C22),
             optional("shared_or_global", C23),
-            optional("level1_eviction", C290),
-            optional("level2_eviction", C162),
+            optional("level1_eviction", C291),
+            optional("level2_eviction", C163),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
-            slot("memory_type", C160),
+            slot("memory_type", C161),
         ],
         ignored: &[],
         head: 0,
@@ -13163,8 +13293,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G170) },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G168) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G168) },
             Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
@@ -13182,7 +13312,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
             },
-            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G171) },
+            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G169) },
             Rule {
                 when: &[Condition::Has(M40)],
                 then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
@@ -13209,11 +13339,11 @@ pub static FORMS: &[Form] = &[
         syntax: "st.mmio.relaxed.sys{.global}.memory_type [a], b+",
         section: "9.7.9.11",
         slots: &[
-            slot("mmio", C165),
-            slot("relaxed", C166),
-            slot("sys", C167),
+            slot("mmio", C166),
+            slot("relaxed", C167),
+            slot("sys", C168),
             optional("global", C19),
-            slot("memory_type", C160),
+            slot("memory_type", C161),
         ],
         ignored: &[],
         head: 0,
@@ -13227,8 +13357,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G170) },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G170) },
+            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G168) },
+            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G168) },
             Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
@@ -13246,7 +13376,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
             },
-            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G171) },
+            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G169) },
             Rule {
                 when: &[Condition::Has(M40)],
                 then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
@@ -13274,11 +13404,11 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.12",
         slots: &[
             slot("async", C62),
-            optional("weak", C157),
-            optional("async_shared", C291),
+            optional("weak", C158),
+            optional("async_shared", C292),
             slot("bulk_mbarrier", C64),
             optional("vec", C38),
-            slot("type", C292),
+            slot("type", C293),
         ],
         ignored: &[],
         head: 1,
@@ -13291,7 +13421,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
             then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Vector),
         }],
-        gates: G349,
+        gates: G347,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreAsync),
     },
@@ -13301,24 +13431,24 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.12",
         slots: &[
             slot("async", C62),
-            optional("mmio", C165),
-            slot("release", C145),
-            slot("async_scope", C276),
+            optional("mmio", C166),
+            slot("release", C146),
+            slot("async_scope", C277),
             optional("global", C19),
-            slot("type", C292),
+            slot("type", C293),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G325) },
+            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G323) },
             Rule {
                 when: &[Condition::Has(M66)],
                 then: Consequence::Needs(&[Condition::Has(M67)], Fault::Illegal(M66)),
             },
-            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G326) },
+            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G348) },
         ],
-        gates: G349,
+        gates: G347,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::St),
     },
@@ -13331,7 +13461,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G350,
+        gates: G349,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackRestore),
     },
@@ -13344,7 +13474,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G351,
+        gates: G350,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackSave),
     },
@@ -13355,11 +13485,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n8", C170),
-            slot("x1", C171),
-            optional("trans", C172),
-            optional("ss", C76),
-            slot("b16", C173),
+            slot("m8n8", C171),
+            slot("x1", C172),
+            optional("trans", C173),
+            optional("ss", C83),
+            slot("b16", C174),
         ],
         ignored: &[],
         head: 0,
@@ -13368,7 +13498,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G352,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -13379,11 +13509,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n8", C170),
-            slot("x2", C174),
-            optional("trans", C172),
-            optional("ss", C76),
-            slot("b16", C173),
+            slot("m8n8", C171),
+            slot("x2", C175),
+            optional("trans", C173),
+            optional("ss", C83),
+            slot("b16", C174),
         ],
         ignored: &[],
         head: 0,
@@ -13392,7 +13522,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G352,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -13403,11 +13533,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n8", C170),
-            slot("x4", C175),
-            optional("trans", C172),
-            optional("ss", C76),
-            slot("b16", C173),
+            slot("m8n8", C171),
+            slot("x4", C176),
+            optional("trans", C173),
+            optional("ss", C83),
+            slot("b16", C174),
         ],
         ignored: &[],
         head: 0,
@@ -13416,7 +13546,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G352,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -13427,11 +13557,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8", C293),
-            slot("x1", C171),
-            slot("trans", C172),
-            optional("ss", C76),
-            slot("b8", C180),
+            slot("m16n8", C294),
+            slot("x1", C172),
+            slot("trans", C173),
+            optional("ss", C83),
+            slot("b8", C181),
         ],
         ignored: &[],
         head: 0,
@@ -13440,7 +13570,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G354,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -13451,11 +13581,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8", C293),
-            slot("x2", C174),
-            slot("trans", C172),
-            optional("ss", C76),
-            slot("b8", C180),
+            slot("m16n8", C294),
+            slot("x2", C175),
+            slot("trans", C173),
+            optional("ss", C83),
+            slot("b8", C181),
         ],
         ignored: &[],
         head: 0,
@@ -13464,7 +13594,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G354,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -13475,11 +13605,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8", C293),
-            slot("x4", C175),
-            slot("trans", C172),
-            optional("ss", C76),
-            slot("b8", C180),
+            slot("m16n8", C294),
+            slot("x4", C176),
+            slot("trans", C173),
+            optional("ss", C83),
+            slot("b8", C181),
         ],
         ignored: &[],
         head: 0,
@@ -13488,7 +13618,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G354,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -13504,7 +13634,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G355) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G354) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -13522,7 +13652,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G356,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
     },
@@ -13538,7 +13668,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G357) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G356) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -13564,7 +13694,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub{.rn}.bhalf d, a, b",
         section: "9.7.4.2",
-        slots: &[optional("rn", C10), slot("bhalf", C294)],
+        slots: &[optional("rn", C10), slot("bhalf", C295)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13581,7 +13711,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub.type d, a, b",
         section: "9.7.1.2",
-        slots: &[slot("type", C138)],
+        slots: &[slot("type", C139)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13624,7 +13754,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G360,
+        gates: G359,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::sub"),
     },
@@ -13632,7 +13762,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub{.rnd}{.sat}.f32.atype d, a, c",
         section: "9.7.5.2",
-        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C295)],
+        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C296)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13658,7 +13788,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G363,
+        gates: G362,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::subc"),
     },
@@ -13675,7 +13805,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G363,
+        gates: G362,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::subc"),
     },
@@ -13684,12 +13814,12 @@ pub static FORMS: &[Form] = &[
         syntax: "suld.b.geom{.cop}{.vec}.dtype.out_of_bounds d.vec+, [surface]",
         section: "9.7.11.1",
         slots: &[
-            slot("b", C296),
-            slot("geom", C297),
-            optional("cop", C298),
+            slot("b", C297),
+            slot("geom", C298),
+            optional("cop", C299),
             optional("vec", C38),
-            slot("dtype", C299),
-            slot("out_of_bounds", C300),
+            slot("dtype", C300),
+            slot("out_of_bounds", C301),
         ],
         ignored: &[],
         head: 1,
@@ -13709,7 +13839,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Suq,
         syntax: "suq.query.b32 d, [surfref]",
         section: "9.7.11.4",
-        slots: &[slot("query", C301), slot("b32", C6)],
+        slots: &[slot("query", C302), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("surfref", Kind::Handle, Ty::None)],
@@ -13723,11 +13853,11 @@ pub static FORMS: &[Form] = &[
         syntax: "sured.b.op.geom.ctype.out_of_bounds [surface], c+",
         section: "9.7.11.3",
         slots: &[
-            slot("b", C296),
-            slot("op", C302),
-            slot("geom", C303),
-            slot("ctype", C304),
-            slot("out_of_bounds", C300),
+            slot("b", C297),
+            slot("op", C303),
+            slot("geom", C304),
+            slot("ctype", C305),
+            slot("out_of_bounds", C301),
         ],
         ignored: &[],
         head: 1,
@@ -13741,13 +13871,13 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M14)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M14)),
             },
-            Rule { when: &[Condition::Has(M14), Condition::TypeIn(0, T1)], then: Consequence::Gates(G369) },
+            Rule { when: &[Condition::Has(M14), Condition::TypeIn(0, T1)], then: Consequence::Gates(G368) },
             Rule {
                 when: &[Condition::Has(M71)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Illegal(M71)),
             },
         ],
-        gates: &[],
+        gates: G369,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sured),
     },
@@ -13756,11 +13886,11 @@ pub static FORMS: &[Form] = &[
         syntax: "sured.p.op.geom.ctype.out_of_bounds [surface], c+",
         section: "9.7.11.3",
         slots: &[
-            slot("p", C305),
-            slot("op", C302),
-            slot("geom", C303),
-            slot("ctype", C306),
-            slot("out_of_bounds", C300),
+            slot("p", C306),
+            slot("op", C303),
+            slot("geom", C304),
+            slot("ctype", C307),
+            slot("out_of_bounds", C301),
         ],
         ignored: &[],
         head: 1,
@@ -13769,7 +13899,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M72)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Illegal(M72)),
         }],
-        gates: &[],
+        gates: G371,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sured),
     },
@@ -13778,12 +13908,12 @@ pub static FORMS: &[Form] = &[
         syntax: "sust.b.geom{.cop}{.vec}.ctype.out_of_bounds [surface], c.vec+",
         section: "9.7.11.2",
         slots: &[
-            slot("b", C296),
-            slot("geom", C297),
-            optional("cop", C307),
+            slot("b", C297),
+            slot("geom", C298),
+            optional("cop", C308),
             optional("vec", C38),
-            slot("ctype", C299),
-            slot("out_of_bounds", C300),
+            slot("ctype", C300),
+            slot("out_of_bounds", C301),
         ],
         ignored: &[],
         head: 1,
@@ -13804,12 +13934,12 @@ pub static FORMS: &[Form] = &[
         syntax: "sust.p.geom{.cop}{.vec}.b32.out_of_bounds [surface], c.vec+",
         section: "9.7.11.2",
         slots: &[
-            slot("p", C305),
-            slot("geom", C297),
-            optional("cop", C307),
+            slot("p", C306),
+            slot("geom", C298),
+            optional("cop", C308),
             optional("vec", C38),
             slot("b32", C6),
-            slot("out_of_bounds", C300),
+            slot("out_of_bounds", C301),
         ],
         ignored: &[],
         head: 1,
@@ -13817,8 +13947,8 @@ pub static FORMS: &[Form] = &[
             read("surface", Kind::Texels, Ty::None),
             read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G372) }],
-        gates: &[],
+        rules: &[Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G373) }],
+        gates: G374,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sust),
     },
@@ -13826,7 +13956,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Szext,
         syntax: "szext.mode.type d, a, b:u32",
         section: "9.7.1.21",
-        slots: &[slot("mode", C58), slot("type", C140)],
+        slots: &[slot("mode", C58), slot("type", C141)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13835,7 +13965,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G373,
+        gates: G375,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::szext"),
     },
@@ -13848,7 +13978,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G374,
+        gates: G376,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::tanh_approx"),
     },
@@ -13861,7 +13991,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G374,
+        gates: G376,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -13869,12 +13999,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tanh,
         syntax: "tanh.approx.bhalf d, a",
         section: "9.7.4.9",
-        slots: &[slot("approx", C74), slot("bhalf", C308)],
+        slots: &[slot("approx", C74), slot("bhalf", C309)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G374,
+        gates: G376,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -13883,8 +14013,8 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.alloc.cta_group.sync.aligned{.cta_space}.b32 [dst], columns:u32",
         section: "9.7.16.7.1",
         slots: &[
-            slot("alloc", C309),
-            slot("cta_group", C101),
+            slot("alloc", C310),
+            slot("cta_group", C102),
             slot("sync", C44),
             slot("aligned", C51),
             optional("cta_space", C63),
@@ -13897,10 +14027,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
         ],
-        gates: G379,
+        gates: G381,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -13909,8 +14039,8 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.dealloc.cta_group.sync.aligned.b32 taddr:b32, columns:u32",
         section: "9.7.16.7.1",
         slots: &[
-            slot("dealloc", C310),
-            slot("cta_group", C101),
+            slot("dealloc", C311),
+            slot("cta_group", C102),
             slot("sync", C44),
             slot("aligned", C51),
             slot("b32", C6),
@@ -13918,14 +14048,14 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[
-            read("taddr", Kind::Source, Ty::Pick(0)),
+            read("taddr", Kind::Source, Ty::Fixed(Type::B32)),
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
         ],
-        gates: G380,
+        gates: G382,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -13934,8 +14064,8 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.relinquish_alloc_permit.cta_group.sync.aligned",
         section: "9.7.16.7.1",
         slots: &[
-            slot("relinquish_alloc_permit", C311),
-            slot("cta_group", C101),
+            slot("relinquish_alloc_permit", C312),
+            slot("cta_group", C102),
             slot("sync", C44),
             slot("aligned", C51),
         ],
@@ -13943,10 +14073,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
         ],
-        gates: G381,
+        gates: G383,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -13955,12 +14085,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.sync.aligned.shape.num{.pack::16b}.b32 d.frag, [taddr]",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C312),
+            slot("ld", C313),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C313),
-            slot("num", C314),
-            optional("pack::16b", C315),
+            slot("shape", C314),
+            slot("num", C315),
+            optional("pack::16b", C316),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -13979,7 +14109,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M76)),
             },
         ],
-        gates: G386,
+        gates: G388,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -13988,12 +14118,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.sync.aligned.16x32bx2.num{.pack::16b}.b32 d.frag, [taddr], split<imm>:u32",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C312),
+            slot("ld", C313),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("16x32bx2", C316),
-            slot("num", C314),
-            optional("pack::16b", C315),
+            slot("16x32bx2", C317),
+            slot("num", C315),
+            optional("pack::16b", C316),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -14013,7 +14143,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M76)),
             },
         ],
-        gates: G386,
+        gates: G388,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -14022,12 +14152,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.st.sync.aligned.shape.num{.unpack::16b}.b32 [taddr], b.frag",
         section: "9.7.16.8.3",
         slots: &[
-            slot("st", C262),
+            slot("st", C263),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C313),
-            slot("num", C314),
-            optional("unpack::16b", C317),
+            slot("shape", C314),
+            slot("num", C315),
+            optional("unpack::16b", C318),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -14046,7 +14176,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M76)),
             },
         ],
-        gates: G388,
+        gates: G390,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorSt),
     },
@@ -14055,12 +14185,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.st.sync.aligned.16x32bx2.num{.unpack::16b}.b32 [taddr], split<imm>:u32, b.frag",
         section: "9.7.16.8.3",
         slots: &[
-            slot("st", C262),
+            slot("st", C263),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("16x32bx2", C316),
-            slot("num", C314),
-            optional("unpack::16b", C317),
+            slot("16x32bx2", C317),
+            slot("num", C315),
+            optional("unpack::16b", C318),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -14080,7 +14210,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M76)),
             },
         ],
-        gates: G388,
+        gates: G390,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorSt),
     },
@@ -14088,12 +14218,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.wait.sync.aligned",
         section: "9.7.16.8.4",
-        slots: &[slot("wait", C318), slot("sync", C44), slot("aligned", C51)],
+        slots: &[slot("wait", C319), slot("sync", C44), slot("aligned", C51)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G389,
+        gates: G391,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorOrder),
     },
@@ -14101,15 +14231,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.shape [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C319), slot("cta_group", C101), slot("shape", C320)],
+        slots: &[slot("cp", C320), slot("cta_group", C102), slot("shape", C321)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
         ],
-        gates: G393,
+        gates: G395,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14117,15 +14247,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.64x128b.half [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C319), slot("cta_group", C101), slot("64x128b", C321), slot("half", C322)],
+        slots: &[slot("cp", C320), slot("cta_group", C102), slot("64x128b", C322), slot("half", C323)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
         ],
-        gates: G393,
+        gates: G395,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14133,15 +14263,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.32x128b.warpx4 [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C319), slot("cta_group", C101), slot("32x128b", C323), slot("warpx4", C324)],
+        slots: &[slot("cp", C320), slot("cta_group", C102), slot("32x128b", C324), slot("warpx4", C325)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
         ],
-        gates: G393,
+        gates: G395,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14150,20 +14280,20 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.shape.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C319),
-            slot("cta_group", C101),
-            slot("shape", C320),
-            slot("b8x16", C177),
-            slot("padded", C178),
+            slot("cp", C320),
+            slot("cta_group", C102),
+            slot("shape", C321),
+            slot("b8x16", C178),
+            slot("padded", C179),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
         ],
-        gates: G393,
+        gates: G395,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14172,21 +14302,21 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.64x128b.half.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C319),
-            slot("cta_group", C101),
-            slot("64x128b", C321),
-            slot("half", C322),
-            slot("b8x16", C177),
-            slot("padded", C178),
+            slot("cp", C320),
+            slot("cta_group", C102),
+            slot("64x128b", C322),
+            slot("half", C323),
+            slot("b8x16", C178),
+            slot("padded", C179),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
         ],
-        gates: G393,
+        gates: G395,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14195,21 +14325,21 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.32x128b.warpx4.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C319),
-            slot("cta_group", C101),
-            slot("32x128b", C323),
-            slot("warpx4", C324),
-            slot("b8x16", C177),
-            slot("padded", C178),
+            slot("cp", C320),
+            slot("cta_group", C102),
+            slot("32x128b", C324),
+            slot("warpx4", C325),
+            slot("b8x16", C178),
+            slot("padded", C179),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
         ],
-        gates: G393,
+        gates: G395,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14217,15 +14347,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.shift.cta_group.down [taddr]",
         section: "9.7.16.9.3",
-        slots: &[slot("shift", C325), slot("cta_group", C101), slot("down", C326)],
+        slots: &[slot("shift", C326), slot("cta_group", C102), slot("down", C327)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
         ],
-        gates: G396,
+        gates: G398,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorShift),
     },
@@ -14233,7 +14363,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C327), slot("cta_group", C101), slot("kind", C328), optional("collector", C329)],
+        slots: &[slot("mma", C328), slot("cta_group", C102), slot("kind", C329), optional("collector", C330)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -14247,14 +14377,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G406) },
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
         ],
-        gates: G404,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14263,10 +14394,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::1.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C327),
-            slot("cta_group::1", C330),
-            slot("kind", C328),
-            optional("collector", C329),
+            slot("mma", C328),
+            slot("cta_group::1", C331),
+            slot("kind", C329),
+            optional("collector", C330),
         ],
         ignored: &[],
         head: 1,
@@ -14282,14 +14413,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G406) },
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
         ],
-        gates: G404,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14298,10 +14430,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::2.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C327),
-            slot("cta_group::2", C331),
-            slot("kind", C328),
-            optional("collector", C329),
+            slot("mma", C328),
+            slot("cta_group::2", C332),
+            slot("kind", C329),
+            optional("collector", C330),
         ],
         ignored: &[],
         head: 1,
@@ -14317,14 +14449,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G406) },
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
         ],
-        gates: G404,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14333,11 +14466,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C327),
-            slot("cta_group", C101),
-            slot("kind", C328),
-            optional("ashift", C332),
-            optional("collector", C329),
+            slot("mma", C328),
+            slot("cta_group", C102),
+            slot("kind", C329),
+            optional("ashift", C333),
+            optional("collector", C330),
         ],
         ignored: &[],
         head: 1,
@@ -14352,14 +14485,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G406) },
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
         ],
-        gates: G404,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14368,11 +14502,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::1.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C327),
-            slot("cta_group::1", C330),
-            slot("kind", C328),
-            optional("ashift", C332),
-            optional("collector", C329),
+            slot("mma", C328),
+            slot("cta_group::1", C331),
+            slot("kind", C329),
+            optional("ashift", C333),
+            optional("collector", C330),
         ],
         ignored: &[],
         head: 1,
@@ -14388,14 +14522,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G406) },
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
         ],
-        gates: G404,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14404,11 +14539,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::2.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C327),
-            slot("cta_group::2", C331),
-            slot("kind", C328),
-            optional("ashift", C332),
-            optional("collector", C329),
+            slot("mma", C328),
+            slot("cta_group::2", C332),
+            slot("kind", C329),
+            optional("ashift", C333),
+            optional("collector", C330),
         ],
         ignored: &[],
         head: 1,
@@ -14424,14 +14559,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G406) },
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
         ],
-        gates: G404,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14440,11 +14576,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C327),
-            slot("sp", C333),
-            slot("cta_group", C101),
-            slot("kind", C328),
-            optional("collector", C329),
+            slot("mma", C328),
+            slot("sp", C334),
+            slot("cta_group", C102),
+            slot("kind", C329),
+            optional("collector", C330),
         ],
         ignored: &[],
         head: 1,
@@ -14460,14 +14596,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G406) },
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
         ],
-        gates: G404,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14476,11 +14613,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::1.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C327),
-            slot("sp", C333),
-            slot("cta_group::1", C330),
-            slot("kind", C328),
-            optional("collector", C329),
+            slot("mma", C328),
+            slot("sp", C334),
+            slot("cta_group::1", C331),
+            slot("kind", C329),
+            optional("collector", C330),
         ],
         ignored: &[],
         head: 1,
@@ -14497,14 +14634,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G406) },
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
         ],
-        gates: G404,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14513,11 +14651,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::2.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C327),
-            slot("sp", C333),
-            slot("cta_group::2", C331),
-            slot("kind", C328),
-            optional("collector", C329),
+            slot("mma", C328),
+            slot("sp", C334),
+            slot("cta_group::2", C332),
+            slot("kind", C329),
+            optional("collector", C330),
         ],
         ignored: &[],
         head: 1,
@@ -14534,14 +14672,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G406) },
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
         ],
-        gates: G404,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14550,12 +14689,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C327),
-            slot("sp", C333),
-            slot("cta_group", C101),
-            slot("kind", C328),
-            optional("ashift", C332),
-            optional("collector", C329),
+            slot("mma", C328),
+            slot("sp", C334),
+            slot("cta_group", C102),
+            slot("kind", C329),
+            optional("ashift", C333),
+            optional("collector", C330),
         ],
         ignored: &[],
         head: 1,
@@ -14571,14 +14710,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G406) },
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
         ],
-        gates: G404,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14587,12 +14727,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::1.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C327),
-            slot("sp", C333),
-            slot("cta_group::1", C330),
-            slot("kind", C328),
-            optional("ashift", C332),
-            optional("collector", C329),
+            slot("mma", C328),
+            slot("sp", C334),
+            slot("cta_group::1", C331),
+            slot("kind", C329),
+            optional("ashift", C333),
+            optional("collector", C330),
         ],
         ignored: &[],
         head: 1,
@@ -14609,14 +14749,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G406) },
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
         ],
-        gates: G404,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14625,12 +14766,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::2.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C327),
-            slot("sp", C333),
-            slot("cta_group::2", C331),
-            slot("kind", C328),
-            optional("ashift", C332),
-            optional("collector", C329),
+            slot("mma", C328),
+            slot("sp", C334),
+            slot("cta_group::2", C332),
+            slot("kind", C329),
+            optional("ashift", C333),
+            optional("collector", C330),
         ],
         ignored: &[],
         head: 1,
@@ -14647,14 +14788,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G406) },
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
         ],
-        gates: G404,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14663,12 +14805,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C327),
-            slot("cta_group", C101),
-            slot("kind", C334),
-            slot("block_scale", C244),
-            optional("scale_vec_size", C335),
-            optional("collector", C329),
+            slot("mma", C328),
+            slot("cta_group", C102),
+            slot("kind", C335),
+            slot("block_scale", C245),
+            optional("scale_vec_size", C336),
+            optional("collector", C330),
         ],
         ignored: &[],
         head: 1,
@@ -14682,26 +14824,28 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
+            Rule { when: &[Condition::Has(M61), Condition::Has(M81)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M61), Condition::Has(M82)], then: Consequence::Gates(G412) },
             Rule {
-                when: &[Condition::Has(M80)],
-                then: Consequence::Needs(&[Condition::HasNot(M81)], Fault::Illegal(M80)),
+                when: &[Condition::Has(M83)],
+                then: Consequence::Needs(&[Condition::HasNot(M84)], Fault::Illegal(M83)),
+            },
+            Rule {
+                when: &[Condition::Has(M81)],
+                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M81)),
             },
             Rule {
                 when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
+                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M82)),
             },
             Rule {
-                when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
+                when: &[Condition::Has(M82)],
+                then: Consequence::Needs(&[Condition::Has(M87)], Fault::Missing("scale_vec_size")),
             },
-            Rule {
-                when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::Has(M86)], Fault::Missing("scale_vec_size")),
-            },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
         ],
-        gates: G404,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14710,12 +14854,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C327),
-            slot("cta_group", C101),
-            slot("kind", C334),
-            slot("block_scale", C244),
-            optional("scale_vec_size", C335),
-            optional("collector", C329),
+            slot("mma", C328),
+            slot("cta_group", C102),
+            slot("kind", C335),
+            slot("block_scale", C245),
+            optional("scale_vec_size", C336),
+            optional("collector", C330),
         ],
         ignored: &[],
         head: 1,
@@ -14729,26 +14873,28 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
+            Rule { when: &[Condition::Has(M61), Condition::Has(M81)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M61), Condition::Has(M82)], then: Consequence::Gates(G412) },
             Rule {
-                when: &[Condition::Has(M80)],
-                then: Consequence::Needs(&[Condition::HasNot(M81)], Fault::Illegal(M80)),
+                when: &[Condition::Has(M83)],
+                then: Consequence::Needs(&[Condition::HasNot(M84)], Fault::Illegal(M83)),
+            },
+            Rule {
+                when: &[Condition::Has(M81)],
+                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M81)),
             },
             Rule {
                 when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
+                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M82)),
             },
             Rule {
-                when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
+                when: &[Condition::Has(M82)],
+                then: Consequence::Needs(&[Condition::Has(M87)], Fault::Missing("scale_vec_size")),
             },
-            Rule {
-                when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::Has(M86)], Fault::Missing("scale_vec_size")),
-            },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
         ],
-        gates: G404,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14757,13 +14903,13 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C327),
-            slot("sp", C333),
-            slot("cta_group", C101),
-            slot("kind", C334),
-            slot("block_scale", C244),
-            optional("scale_vec_size", C335),
-            optional("collector", C329),
+            slot("mma", C328),
+            slot("sp", C334),
+            slot("cta_group", C102),
+            slot("kind", C335),
+            slot("block_scale", C245),
+            optional("scale_vec_size", C336),
+            optional("collector", C330),
         ],
         ignored: &[],
         head: 1,
@@ -14778,26 +14924,28 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
+            Rule { when: &[Condition::Has(M61), Condition::Has(M81)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M61), Condition::Has(M82)], then: Consequence::Gates(G412) },
             Rule {
-                when: &[Condition::Has(M80)],
-                then: Consequence::Needs(&[Condition::HasNot(M81)], Fault::Illegal(M80)),
+                when: &[Condition::Has(M83)],
+                then: Consequence::Needs(&[Condition::HasNot(M84)], Fault::Illegal(M83)),
+            },
+            Rule {
+                when: &[Condition::Has(M81)],
+                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M81)),
             },
             Rule {
                 when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
+                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M82)),
             },
             Rule {
-                when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
+                when: &[Condition::Has(M82)],
+                then: Consequence::Needs(&[Condition::Has(M87)], Fault::Missing("scale_vec_size")),
             },
-            Rule {
-                when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::Has(M86)], Fault::Missing("scale_vec_size")),
-            },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
         ],
-        gates: G404,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14806,13 +14954,13 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C327),
-            slot("sp", C333),
-            slot("cta_group", C101),
-            slot("kind", C334),
-            slot("block_scale", C244),
-            optional("scale_vec_size", C335),
-            optional("collector", C329),
+            slot("mma", C328),
+            slot("sp", C334),
+            slot("cta_group", C102),
+            slot("kind", C335),
+            slot("block_scale", C245),
+            optional("scale_vec_size", C336),
+            optional("collector", C330),
         ],
         ignored: &[],
         head: 1,
@@ -14827,26 +14975,28 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
+            Rule { when: &[Condition::Has(M61), Condition::Has(M81)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M61), Condition::Has(M82)], then: Consequence::Gates(G412) },
             Rule {
-                when: &[Condition::Has(M80)],
-                then: Consequence::Needs(&[Condition::HasNot(M81)], Fault::Illegal(M80)),
+                when: &[Condition::Has(M83)],
+                then: Consequence::Needs(&[Condition::HasNot(M84)], Fault::Illegal(M83)),
+            },
+            Rule {
+                when: &[Condition::Has(M81)],
+                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M81)),
             },
             Rule {
                 when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
+                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M82)),
             },
             Rule {
-                when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
+                when: &[Condition::Has(M82)],
+                then: Consequence::Needs(&[Condition::Has(M87)], Fault::Missing("scale_vec_size")),
             },
-            Rule {
-                when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::Has(M86)], Fault::Missing("scale_vec_size")),
-            },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
         ],
-        gates: G404,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14855,11 +15005,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.cta_group::1.kind{.buffer} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C327),
-            slot("ws", C336),
-            slot("cta_group::1", C330),
-            slot("kind", C328),
-            optional("buffer", C337),
+            slot("mma", C328),
+            slot("ws", C337),
+            slot("cta_group::1", C331),
+            slot("kind", C329),
+            optional("buffer", C338),
         ],
         ignored: &[],
         head: 2,
@@ -14871,8 +15021,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[],
-        gates: G424,
+        rules: &[Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G406) }],
+        gates: G429,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14881,11 +15031,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.cta_group::1.kind{.buffer} [d-tmem], [a], b-desc:b64, idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C327),
-            slot("ws", C336),
-            slot("cta_group::1", C330),
-            slot("kind", C328),
-            optional("buffer", C337),
+            slot("mma", C328),
+            slot("ws", C337),
+            slot("cta_group::1", C331),
+            slot("kind", C329),
+            optional("buffer", C338),
         ],
         ignored: &[],
         head: 2,
@@ -14897,8 +15047,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[],
-        gates: G424,
+        rules: &[Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G406) }],
+        gates: G429,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14907,12 +15057,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.sp.cta_group::1.kind{.buffer} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C327),
-            slot("ws", C336),
-            slot("sp", C333),
-            slot("cta_group::1", C330),
-            slot("kind", C328),
-            optional("buffer", C337),
+            slot("mma", C328),
+            slot("ws", C337),
+            slot("sp", C334),
+            slot("cta_group::1", C331),
+            slot("kind", C329),
+            optional("buffer", C338),
         ],
         ignored: &[],
         head: 2,
@@ -14925,8 +15075,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[],
-        gates: G424,
+        rules: &[Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G406) }],
+        gates: G429,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14935,12 +15085,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.sp.cta_group::1.kind{.buffer} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C327),
-            slot("ws", C336),
-            slot("sp", C333),
-            slot("cta_group::1", C330),
-            slot("kind", C328),
-            optional("buffer", C337),
+            slot("mma", C328),
+            slot("ws", C337),
+            slot("sp", C334),
+            slot("cta_group::1", C331),
+            slot("kind", C329),
+            optional("buffer", C338),
         ],
         ignored: &[],
         head: 2,
@@ -14953,8 +15103,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[],
-        gates: G424,
+        rules: &[Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G406) }],
+        gates: G429,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14963,43 +15113,46 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.b64 [mbar]",
         section: "9.7.16.11.1",
         slots: &[
-            slot("commit", C338),
-            slot("cta_group", C101),
-            slot("mbarrier::arrive::one", C339),
-            optional("shared::cluster", C86),
-            slot("b64", C83),
+            slot("commit", C339),
+            slot("cta_group", C102),
+            slot("mbarrier::arrive::one", C340),
+            optional("shared::cluster", C87),
+            slot("b64", C84),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("mbar", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
         ],
-        gates: G425,
+        gates: G430,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCommit),
     },
     Form {
         opcode: Opcode::Tcgen05,
-        syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.multicast.b64 [mbar], mask:u16",
+        syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.multicast.b64 [mbar], mask<in 0..65535>:u16",
         section: "9.7.16.11.1",
         slots: &[
-            slot("commit", C338),
-            slot("cta_group", C101),
-            slot("mbarrier::arrive::one", C339),
-            optional("shared::cluster", C86),
-            slot("multicast", C88),
-            slot("b64", C83),
+            slot("commit", C339),
+            slot("cta_group", C102),
+            slot("mbarrier::arrive::one", C340),
+            optional("shared::cluster", C87),
+            slot("multicast", C89),
+            slot("b64", C84),
         ],
         ignored: &[],
         head: 1,
-        operands: &[read("mbar", Kind::Address, Ty::None), read("mask", Kind::Source, Ty::Fixed(Type::U16))],
-        rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G377) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G378) },
+        operands: &[
+            read("mbar", Kind::Address, Ty::None),
+            read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
         ],
-        gates: G425,
+        rules: &[
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
+        ],
+        gates: G430,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCommit),
     },
@@ -15007,12 +15160,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.order",
         section: "9.7.16.12.1",
-        slots: &[slot("order", C340)],
+        slots: &[slot("order", C341)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G426,
+        gates: G431,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorOrder),
     },
@@ -15021,11 +15174,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.replace.tile.field{.map_space}.b1024.type [a], value:type",
         section: "9.7.9.26.1",
         slots: &[
-            slot("replace", C341),
-            slot("tile", C100),
-            slot("field", C342),
-            optional("map_space", C343),
-            slot("b1024", C344),
+            slot("replace", C342),
+            slot("tile", C101),
+            slot("field", C343),
+            optional("map_space", C344),
+            slot("b1024", C345),
             slot("type", C26),
         ],
         ignored: &[],
@@ -15033,16 +15186,16 @@ pub static FORMS: &[Form] = &[
         operands: &[read("a", Kind::Address, Ty::None), read("value", Kind::Source, Ty::Pick(0))],
         rules: &[
             Rule {
-                when: &[Condition::Has(M87)],
+                when: &[Condition::Has(M88)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T2)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M88)],
+                when: &[Condition::Has(M89)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M89)], then: Consequence::Gates(G427) },
+            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G432) },
         ],
-        gates: G428,
+        gates: G433,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapReplace),
     },
@@ -15051,11 +15204,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.replace.tile.field{.map_space}.b1024.type [a], ordinal<imm 0..4>:u32, value:type",
         section: "9.7.9.26.1",
         slots: &[
-            slot("replace", C341),
-            slot("tile", C100),
-            slot("field", C345),
-            optional("map_space", C343),
-            slot("b1024", C344),
+            slot("replace", C342),
+            slot("tile", C101),
+            slot("field", C346),
+            optional("map_space", C344),
+            slot("b1024", C345),
             slot("type", C26),
         ],
         ignored: &[],
@@ -15067,15 +15220,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M90)],
+                when: &[Condition::Has(M91)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T2)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M91)],
+                when: &[Condition::Has(M92)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
         ],
-        gates: G428,
+        gates: G433,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapReplace),
     },
@@ -15084,11 +15237,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned [dst], [src], size<imm 128>:u32",
         section: "9.7.9.26.1",
         slots: &[
-            slot("cp_fenceproxy", C346),
+            slot("cp_fenceproxy", C347),
             slot("global", C19),
             slot("shared::cta", C63),
-            slot("tensormap::generic", C151),
-            slot("release", C145),
+            slot("tensormap::generic", C152),
+            slot("release", C146),
             slot("scope", C22),
             slot("sync", C44),
             slot("aligned", C51),
@@ -15101,7 +15254,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G429,
+        gates: G434,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapCopy),
     },
@@ -15109,12 +15262,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Testp,
         syntax: "testp.op.type p, a",
         section: "9.7.3.1",
-        slots: &[slot("op", C347), slot("type", C73)],
+        slots: &[slot("op", C348), slot("type", C73)],
         ignored: &[],
         head: 0,
         operands: &[write("p", Kind::Register, Ty::Fixed(Type::Pred)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G430,
+        gates: G435,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::testp"),
     },
@@ -15124,10 +15277,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C348),
+            slot("geom", C349),
             slot("v4", C71),
-            slot("dtype", C349),
-            slot("ctype", C350),
+            slot("dtype", C350),
+            slot("ctype", C351),
         ],
         ignored: &[],
         head: 0,
@@ -15136,14 +15289,14 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
-            Rule {
-                when: &[Condition::Has(M93)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M93)),
-            },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
             Rule {
                 when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M94)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M94)),
+            },
+            Rule {
+                when: &[Condition::Has(M95)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M95)),
             },
         ],
         gates: &[],
@@ -15155,12 +15308,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.ctype d[|p].4, [texture]",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C351),
+            slot("base", C352),
             optional("uni", C59),
-            slot("geom", C348),
+            slot("geom", C349),
             slot("v4", C71),
-            slot("dtype", C349),
-            slot("ctype", C350),
+            slot("dtype", C350),
+            slot("ctype", C351),
         ],
         ignored: &[],
         head: 1,
@@ -15169,17 +15322,17 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
+            Rule {
+                when: &[Condition::Has(M95)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M95)),
+            },
             Rule {
                 when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M94)),
-            },
-            Rule {
-                when: &[Condition::Has(M93)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M93)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M94)),
             },
         ],
-        gates: G434,
+        gates: G439,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15188,12 +15341,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], lod.braced:ctype",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C352),
+            slot("level", C353),
             optional("uni", C59),
-            slot("geom", C348),
+            slot("geom", C349),
             slot("v4", C71),
-            slot("dtype", C349),
-            slot("ctype", C350),
+            slot("dtype", C350),
+            slot("ctype", C351),
         ],
         ignored: &[],
         head: 1,
@@ -15203,21 +15356,21 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
-            Rule {
-                when: &[Condition::Has(M95)],
-                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M95)),
-            },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
             Rule {
                 when: &[Condition::Has(M96)],
                 then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M96)),
             },
             Rule {
-                when: &[Condition::Has(M93)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M93)),
+                when: &[Condition::Has(M97)],
+                then: Consequence::Needs(&[Condition::HasNot(M97)], Fault::Illegal(M97)),
+            },
+            Rule {
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M94)),
             },
         ],
-        gates: G435,
+        gates: G440,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15226,12 +15379,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C353),
+            slot("grad", C354),
             optional("uni", C59),
-            slot("geom", C348),
+            slot("geom", C349),
             slot("v4", C71),
-            slot("dtype", C349),
-            slot("ctype", C350),
+            slot("dtype", C350),
+            slot("ctype", C351),
         ],
         ignored: &[],
         head: 1,
@@ -15242,22 +15395,22 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G436) },
-            Rule {
-                when: &[Condition::Has(M95)],
-                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M95)),
-            },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G441) },
             Rule {
                 when: &[Condition::Has(M96)],
                 then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M96)),
             },
             Rule {
-                when: &[Condition::Has(M93)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M93)),
+                when: &[Condition::Has(M97)],
+                then: Consequence::Needs(&[Condition::HasNot(M97)], Fault::Illegal(M97)),
+            },
+            Rule {
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M94)),
             },
         ],
-        gates: G437,
+        gates: G442,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15267,10 +15420,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C348),
+            slot("geom", C349),
             slot("v4", C71),
-            slot("dtype", C349),
-            slot("ctype", C350),
+            slot("dtype", C350),
+            slot("ctype", C351),
         ],
         ignored: &[],
         head: 0,
@@ -15280,17 +15433,17 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
-            Rule {
-                when: &[Condition::Has(M93)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M93)),
-            },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
             Rule {
                 when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M94)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M94)),
+            },
+            Rule {
+                when: &[Condition::Has(M95)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M95)),
             },
         ],
-        gates: G438,
+        gates: G443,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15299,12 +15452,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C351),
+            slot("base", C352),
             optional("uni", C59),
-            slot("geom", C348),
+            slot("geom", C349),
             slot("v4", C71),
-            slot("dtype", C349),
-            slot("ctype", C350),
+            slot("dtype", C350),
+            slot("ctype", C351),
         ],
         ignored: &[],
         head: 1,
@@ -15314,17 +15467,17 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
+            Rule {
+                when: &[Condition::Has(M95)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M95)),
+            },
             Rule {
                 when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M94)),
-            },
-            Rule {
-                when: &[Condition::Has(M93)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M93)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M94)),
             },
         ],
-        gates: G439,
+        gates: G444,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15333,12 +15486,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], lod.braced:ctype, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C352),
+            slot("level", C353),
             optional("uni", C59),
-            slot("geom", C348),
+            slot("geom", C349),
             slot("v4", C71),
-            slot("dtype", C349),
-            slot("ctype", C350),
+            slot("dtype", C350),
+            slot("ctype", C351),
         ],
         ignored: &[],
         head: 1,
@@ -15349,21 +15502,21 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
-            Rule {
-                when: &[Condition::Has(M95)],
-                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M95)),
-            },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
             Rule {
                 when: &[Condition::Has(M96)],
                 then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M96)),
             },
             Rule {
-                when: &[Condition::Has(M93)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M93)),
+                when: &[Condition::Has(M97)],
+                then: Consequence::Needs(&[Condition::HasNot(M97)], Fault::Illegal(M97)),
+            },
+            Rule {
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M94)),
             },
         ],
-        gates: G440,
+        gates: G445,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15372,12 +15525,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C353),
+            slot("grad", C354),
             optional("uni", C59),
-            slot("geom", C348),
+            slot("geom", C349),
             slot("v4", C71),
-            slot("dtype", C349),
-            slot("ctype", C350),
+            slot("dtype", C350),
+            slot("ctype", C351),
         ],
         ignored: &[],
         head: 1,
@@ -15389,22 +15542,22 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G436) },
-            Rule {
-                when: &[Condition::Has(M95)],
-                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M95)),
-            },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G441) },
             Rule {
                 when: &[Condition::Has(M96)],
                 then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M96)),
             },
             Rule {
-                when: &[Condition::Has(M93)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M93)),
+                when: &[Condition::Has(M97)],
+                then: Consequence::Needs(&[Condition::HasNot(M97)], Fault::Illegal(M97)),
+            },
+            Rule {
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M94)),
             },
         ],
-        gates: G441,
+        gates: G446,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15414,9 +15567,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C354),
+            slot("geom", C355),
             slot("v4", C71),
-            slot("dtype", C349),
+            slot("dtype", C350),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15424,10 +15577,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
             read("texture", Kind::Texels, Ty::None),
-            read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
+            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) }],
-        gates: G438,
+        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) }],
+        gates: G443,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15436,11 +15589,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C351),
+            slot("base", C352),
             optional("uni", C59),
-            slot("geom", C354),
+            slot("geom", C355),
             slot("v4", C71),
-            slot("dtype", C349),
+            slot("dtype", C350),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15448,10 +15601,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
             read("texture", Kind::Texels, Ty::None),
-            read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
+            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) }],
-        gates: G439,
+        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) }],
+        gates: G444,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15460,11 +15613,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], lod.braced:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C352),
+            slot("level", C353),
             optional("uni", C59),
-            slot("geom", C354),
+            slot("geom", C355),
             slot("v4", C71),
-            slot("dtype", C349),
+            slot("dtype", C350),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15472,11 +15625,11 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
             read("texture", Kind::Texels, Ty::None),
-            read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
-            read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
+            read("lod", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Braced),
+            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) }],
-        gates: G440,
+        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) }],
+        gates: G445,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15485,11 +15638,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C353),
+            slot("grad", C354),
             optional("uni", C59),
-            slot("geom", C354),
+            slot("geom", C355),
             slot("v4", C71),
-            slot("dtype", C349),
+            slot("dtype", C350),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15497,15 +15650,15 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
             read("texture", Kind::Texels, Ty::None),
-            read("dPdx", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
-            read("dPdy", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
-            read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
+            read("dPdx", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
+            read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
+            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G441) },
         ],
-        gates: G441,
+        gates: G446,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15515,9 +15668,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C354),
+            slot("geom", C355),
             slot("v4", C71),
-            slot("dtype", C349),
+            slot("dtype", C350),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15526,10 +15679,10 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
             read("texture", Kind::Texels, Ty::None),
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
-            read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
+            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) }],
-        gates: G438,
+        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) }],
+        gates: G443,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15538,11 +15691,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C351),
+            slot("base", C352),
             optional("uni", C59),
-            slot("geom", C354),
+            slot("geom", C355),
             slot("v4", C71),
-            slot("dtype", C349),
+            slot("dtype", C350),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15551,10 +15704,10 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
             read("texture", Kind::Texels, Ty::None),
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
-            read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
+            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) }],
-        gates: G439,
+        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) }],
+        gates: G444,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15563,11 +15716,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], lod.braced:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C352),
+            slot("level", C353),
             optional("uni", C59),
-            slot("geom", C354),
+            slot("geom", C355),
             slot("v4", C71),
-            slot("dtype", C349),
+            slot("dtype", C350),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15575,12 +15728,12 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
             read("texture", Kind::Texels, Ty::None),
-            read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
+            read("lod", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Braced),
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
-            read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
+            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) }],
-        gates: G440,
+        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) }],
+        gates: G445,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15589,11 +15742,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C353),
+            slot("grad", C354),
             optional("uni", C59),
-            slot("geom", C354),
+            slot("geom", C355),
             slot("v4", C71),
-            slot("dtype", C349),
+            slot("dtype", C350),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15601,16 +15754,16 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
             read("texture", Kind::Texels, Ty::None),
-            read("dPdx", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
-            read("dPdy", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
+            read("dPdx", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
+            read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
-            read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
+            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G441) },
         ],
-        gates: G441,
+        gates: G446,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15620,10 +15773,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C348),
-            slot("v2", C355),
-            slot("dtype", C356),
-            slot("ctype", C350),
+            slot("geom", C349),
+            slot("v2", C356),
+            slot("dtype", C357),
+            slot("ctype", C351),
         ],
         ignored: &[],
         head: 0,
@@ -15632,14 +15785,14 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
-            Rule {
-                when: &[Condition::Has(M93)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M93)),
-            },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
             Rule {
                 when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M94)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M94)),
+            },
+            Rule {
+                when: &[Condition::Has(M95)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M95)),
             },
         ],
         gates: &[],
@@ -15651,12 +15804,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.ctype d[|p].2, [texture]",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C351),
+            slot("base", C352),
             optional("uni", C59),
-            slot("geom", C348),
-            slot("v2", C355),
-            slot("dtype", C356),
-            slot("ctype", C350),
+            slot("geom", C349),
+            slot("v2", C356),
+            slot("dtype", C357),
+            slot("ctype", C351),
         ],
         ignored: &[],
         head: 1,
@@ -15665,17 +15818,17 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
+            Rule {
+                when: &[Condition::Has(M95)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M95)),
+            },
             Rule {
                 when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M94)),
-            },
-            Rule {
-                when: &[Condition::Has(M93)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M93)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M94)),
             },
         ],
-        gates: G434,
+        gates: G439,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15684,12 +15837,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], lod.braced:ctype",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C352),
+            slot("level", C353),
             optional("uni", C59),
-            slot("geom", C348),
-            slot("v2", C355),
-            slot("dtype", C356),
-            slot("ctype", C350),
+            slot("geom", C349),
+            slot("v2", C356),
+            slot("dtype", C357),
+            slot("ctype", C351),
         ],
         ignored: &[],
         head: 1,
@@ -15699,21 +15852,21 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
-            Rule {
-                when: &[Condition::Has(M95)],
-                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M95)),
-            },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
             Rule {
                 when: &[Condition::Has(M96)],
                 then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M96)),
             },
             Rule {
-                when: &[Condition::Has(M93)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M93)),
+                when: &[Condition::Has(M97)],
+                then: Consequence::Needs(&[Condition::HasNot(M97)], Fault::Illegal(M97)),
+            },
+            Rule {
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M94)),
             },
         ],
-        gates: G435,
+        gates: G440,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15722,12 +15875,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C353),
+            slot("grad", C354),
             optional("uni", C59),
-            slot("geom", C348),
-            slot("v2", C355),
-            slot("dtype", C356),
-            slot("ctype", C350),
+            slot("geom", C349),
+            slot("v2", C356),
+            slot("dtype", C357),
+            slot("ctype", C351),
         ],
         ignored: &[],
         head: 1,
@@ -15738,22 +15891,22 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G436) },
-            Rule {
-                when: &[Condition::Has(M95)],
-                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M95)),
-            },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G441) },
             Rule {
                 when: &[Condition::Has(M96)],
                 then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M96)),
             },
             Rule {
-                when: &[Condition::Has(M93)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M93)),
+                when: &[Condition::Has(M97)],
+                then: Consequence::Needs(&[Condition::HasNot(M97)], Fault::Illegal(M97)),
+            },
+            Rule {
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M94)),
             },
         ],
-        gates: G437,
+        gates: G442,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15763,10 +15916,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C348),
-            slot("v2", C355),
-            slot("dtype", C356),
-            slot("ctype", C350),
+            slot("geom", C349),
+            slot("v2", C356),
+            slot("dtype", C357),
+            slot("ctype", C351),
         ],
         ignored: &[],
         head: 0,
@@ -15776,17 +15929,17 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
-            Rule {
-                when: &[Condition::Has(M93)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M93)),
-            },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
             Rule {
                 when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M94)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M94)),
+            },
+            Rule {
+                when: &[Condition::Has(M95)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M95)),
             },
         ],
-        gates: G438,
+        gates: G443,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15795,12 +15948,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C351),
+            slot("base", C352),
             optional("uni", C59),
-            slot("geom", C348),
-            slot("v2", C355),
-            slot("dtype", C356),
-            slot("ctype", C350),
+            slot("geom", C349),
+            slot("v2", C356),
+            slot("dtype", C357),
+            slot("ctype", C351),
         ],
         ignored: &[],
         head: 1,
@@ -15810,17 +15963,17 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
+            Rule {
+                when: &[Condition::Has(M95)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M95)),
+            },
             Rule {
                 when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M94)),
-            },
-            Rule {
-                when: &[Condition::Has(M93)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M93)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M94)),
             },
         ],
-        gates: G439,
+        gates: G444,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15829,12 +15982,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], lod.braced:ctype, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C352),
+            slot("level", C353),
             optional("uni", C59),
-            slot("geom", C348),
-            slot("v2", C355),
-            slot("dtype", C356),
-            slot("ctype", C350),
+            slot("geom", C349),
+            slot("v2", C356),
+            slot("dtype", C357),
+            slot("ctype", C351),
         ],
         ignored: &[],
         head: 1,
@@ -15845,21 +15998,21 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
-            Rule {
-                when: &[Condition::Has(M95)],
-                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M95)),
-            },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
             Rule {
                 when: &[Condition::Has(M96)],
                 then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M96)),
             },
             Rule {
-                when: &[Condition::Has(M93)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M93)),
+                when: &[Condition::Has(M97)],
+                then: Consequence::Needs(&[Condition::HasNot(M97)], Fault::Illegal(M97)),
+            },
+            Rule {
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M94)),
             },
         ],
-        gates: G440,
+        gates: G445,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15868,12 +16021,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C353),
+            slot("grad", C354),
             optional("uni", C59),
-            slot("geom", C348),
-            slot("v2", C355),
-            slot("dtype", C356),
-            slot("ctype", C350),
+            slot("geom", C349),
+            slot("v2", C356),
+            slot("dtype", C357),
+            slot("ctype", C351),
         ],
         ignored: &[],
         head: 1,
@@ -15885,22 +16038,22 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G436) },
-            Rule {
-                when: &[Condition::Has(M95)],
-                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M95)),
-            },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G441) },
             Rule {
                 when: &[Condition::Has(M96)],
                 then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M96)),
             },
             Rule {
-                when: &[Condition::Has(M93)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M93)),
+                when: &[Condition::Has(M97)],
+                then: Consequence::Needs(&[Condition::HasNot(M97)], Fault::Illegal(M97)),
+            },
+            Rule {
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M94)),
             },
         ],
-        gates: G441,
+        gates: G446,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15910,9 +16063,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C354),
-            slot("v2", C355),
-            slot("dtype", C356),
+            slot("geom", C355),
+            slot("v2", C356),
+            slot("dtype", C357),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15920,10 +16073,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(2)),
             read("texture", Kind::Texels, Ty::None),
-            read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
+            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) }],
-        gates: G438,
+        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) }],
+        gates: G443,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15932,11 +16085,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C351),
+            slot("base", C352),
             optional("uni", C59),
-            slot("geom", C354),
-            slot("v2", C355),
-            slot("dtype", C356),
+            slot("geom", C355),
+            slot("v2", C356),
+            slot("dtype", C357),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15944,10 +16097,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(2)),
             read("texture", Kind::Texels, Ty::None),
-            read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
+            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) }],
-        gates: G439,
+        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) }],
+        gates: G444,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15956,11 +16109,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], lod.braced:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C352),
+            slot("level", C353),
             optional("uni", C59),
-            slot("geom", C354),
-            slot("v2", C355),
-            slot("dtype", C356),
+            slot("geom", C355),
+            slot("v2", C356),
+            slot("dtype", C357),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15968,11 +16121,11 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(2)),
             read("texture", Kind::Texels, Ty::None),
-            read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
-            read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
+            read("lod", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Braced),
+            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) }],
-        gates: G440,
+        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) }],
+        gates: G445,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15981,11 +16134,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C353),
+            slot("grad", C354),
             optional("uni", C59),
-            slot("geom", C354),
-            slot("v2", C355),
-            slot("dtype", C356),
+            slot("geom", C355),
+            slot("v2", C356),
+            slot("dtype", C357),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15993,15 +16146,15 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(2)),
             read("texture", Kind::Texels, Ty::None),
-            read("dPdx", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
-            read("dPdy", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
-            read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
+            read("dPdx", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
+            read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
+            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G441) },
         ],
-        gates: G441,
+        gates: G446,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16011,9 +16164,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C354),
-            slot("v2", C355),
-            slot("dtype", C356),
+            slot("geom", C355),
+            slot("v2", C356),
+            slot("dtype", C357),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16022,10 +16175,10 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(2)),
             read("texture", Kind::Texels, Ty::None),
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
-            read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
+            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) }],
-        gates: G438,
+        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) }],
+        gates: G443,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16034,11 +16187,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C351),
+            slot("base", C352),
             optional("uni", C59),
-            slot("geom", C354),
-            slot("v2", C355),
-            slot("dtype", C356),
+            slot("geom", C355),
+            slot("v2", C356),
+            slot("dtype", C357),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16047,10 +16200,10 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(2)),
             read("texture", Kind::Texels, Ty::None),
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
-            read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
+            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) }],
-        gates: G439,
+        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) }],
+        gates: G444,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16059,11 +16212,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], lod.braced:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C352),
+            slot("level", C353),
             optional("uni", C59),
-            slot("geom", C354),
-            slot("v2", C355),
-            slot("dtype", C356),
+            slot("geom", C355),
+            slot("v2", C356),
+            slot("dtype", C357),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16071,12 +16224,12 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(2)),
             read("texture", Kind::Texels, Ty::None),
-            read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
+            read("lod", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Braced),
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
-            read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
+            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) }],
-        gates: G440,
+        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) }],
+        gates: G445,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16085,11 +16238,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C353),
+            slot("grad", C354),
             optional("uni", C59),
-            slot("geom", C354),
-            slot("v2", C355),
-            slot("dtype", C356),
+            slot("geom", C355),
+            slot("v2", C356),
+            slot("dtype", C357),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16097,16 +16250,16 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(2)),
             read("texture", Kind::Texels, Ty::None),
-            read("dPdx", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
-            read("dPdy", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
+            read("dPdx", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
+            read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
-            read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
+            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G433) },
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G441) },
         ],
-        gates: G441,
+        gates: G446,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16116,10 +16269,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C59),
-            slot("component", C357),
-            slot("geom", C358),
+            slot("component", C358),
+            slot("geom", C359),
             slot("v4", C71),
-            slot("dtype", C278),
+            slot("dtype", C279),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16128,8 +16281,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
             read("texture", Kind::Texels, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G445) }],
-        gates: &[],
+        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G450) }],
+        gates: G451,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16139,10 +16292,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C59),
-            slot("component", C357),
-            slot("geom", C359),
+            slot("component", C358),
+            slot("geom", C360),
             slot("v4", C71),
-            slot("dtype", C278),
+            slot("dtype", C279),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16152,8 +16305,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G445) }],
-        gates: G446,
+        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G450) }],
+        gates: G452,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16163,10 +16316,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C59),
-            slot("component", C357),
-            slot("geom", C359),
+            slot("component", C358),
+            slot("geom", C360),
             slot("v4", C71),
-            slot("dtype", C278),
+            slot("dtype", C279),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16174,10 +16327,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
             read("texture", Kind::Texels, Ty::None),
-            read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
+            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G445) }],
-        gates: G446,
+        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G450) }],
+        gates: G452,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16187,10 +16340,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C59),
-            slot("component", C357),
-            slot("geom", C359),
+            slot("component", C358),
+            slot("geom", C360),
             slot("v4", C71),
-            slot("dtype", C278),
+            slot("dtype", C279),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16199,10 +16352,10 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
             read("texture", Kind::Texels, Ty::None),
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
-            read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
+            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G445) }],
-        gates: G446,
+        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G450) }],
+        gates: G452,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16223,7 +16376,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Txq,
         syntax: "txq.query.b32 d, [texref]",
         section: "9.7.10.5",
-        slots: &[slot("query", C360), slot("b32", C6)],
+        slots: &[slot("query", C361), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("texref", Kind::Handle, Ty::None)],
@@ -16236,7 +16389,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Txq,
         syntax: "txq.level.query.b32 d, [texref], lod:s32",
         section: "9.7.10.5",
-        slots: &[slot("level", C352), slot("query", C361), slot("b32", C6)],
+        slots: &[slot("level", C353), slot("query", C362), slot("b32", C6)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -16245,7 +16398,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G449,
+        gates: G455,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Txq),
     },
@@ -16253,7 +16406,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vabsdiff,
         syntax: "vabsdiff.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C140), slot("atype", C140), slot("btype", C140), optional("sat", C8)],
+        slots: &[slot("dtype", C141), slot("atype", C141), slot("btype", C141), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -16262,7 +16415,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G450,
+        gates: G456,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -16270,7 +16423,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vabsdiff,
         syntax: "vabsdiff.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C140), slot("atype", C140), slot("btype", C140), optional("sat", C8)],
+        slots: &[slot("dtype", C141), slot("atype", C141), slot("btype", C141), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -16280,7 +16433,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G450,
+        gates: G456,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -16289,9 +16442,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vabsdiff.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
-            slot("dtype", C140),
-            slot("atype", C140),
-            slot("btype", C140),
+            slot("dtype", C141),
+            slot("atype", C141),
+            slot("btype", C141),
             optional("sat", C8),
             slot("op2", C39),
         ],
@@ -16304,7 +16457,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G450,
+        gates: G456,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -16313,9 +16466,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vabsdiff2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C140),
-            slot("atype", C140),
-            slot("btype", C140),
+            slot("dtype", C141),
+            slot("atype", C141),
+            slot("btype", C141),
             optional("sat", C8),
             optional("add", C31),
         ],
@@ -16325,200 +16478,6 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::HalfMask)),
             read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Halves)),
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Halves)),
-            read("c", Kind::Source, Ty::Pick(0)),
-        ],
-        rules: &[Rule {
-            when: &[Condition::Has(M21)],
-            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
-        }],
-        gates: G451,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::absdiff2"),
-    },
-    Form {
-        opcode: Opcode::Vabsdiff4,
-        syntax: "vabsdiff4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
-        section: "9.7.18.2.3",
-        slots: &[
-            slot("dtype", C140),
-            slot("atype", C140),
-            slot("btype", C140),
-            optional("sat", C8),
-            optional("add", C31),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::ByteMask)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Bytes)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Bytes)),
-            read("c", Kind::Source, Ty::Pick(0)),
-        ],
-        rules: &[Rule {
-            when: &[Condition::Has(M21)],
-            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
-        }],
-        gates: G452,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::absdiff4"),
-    },
-    Form {
-        opcode: Opcode::Vadd,
-        syntax: "vadd.dtype.atype.btype{.sat} d, a.part, b.part",
-        section: "9.7.18.1.1",
-        slots: &[slot("dtype", C140), slot("atype", C140), slot("btype", C140), optional("sat", C8)],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
-        ],
-        rules: &[],
-        gates: G453,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::add"),
-    },
-    Form {
-        opcode: Opcode::Vadd,
-        syntax: "vadd.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
-        section: "9.7.18.1.1",
-        slots: &[slot("dtype", C140), slot("atype", C140), slot("btype", C140), optional("sat", C8)],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
-            read("c", Kind::Source, Ty::Pick(0)),
-        ],
-        rules: &[],
-        gates: G453,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::add"),
-    },
-    Form {
-        opcode: Opcode::Vadd,
-        syntax: "vadd.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
-        section: "9.7.18.1.1",
-        slots: &[
-            slot("dtype", C140),
-            slot("atype", C140),
-            slot("btype", C140),
-            optional("sat", C8),
-            slot("op2", C39),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
-            read("c", Kind::Source, Ty::Pick(0)),
-        ],
-        rules: &[],
-        gates: G453,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::add"),
-    },
-    Form {
-        opcode: Opcode::Vadd2,
-        syntax: "vadd2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
-        section: "9.7.18.2.1",
-        slots: &[
-            slot("dtype", C140),
-            slot("atype", C140),
-            slot("btype", C140),
-            optional("sat", C8),
-            optional("add", C31),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::HalfMask)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Halves)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Halves)),
-            read("c", Kind::Source, Ty::Pick(0)),
-        ],
-        rules: &[Rule {
-            when: &[Condition::Has(M21)],
-            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
-        }],
-        gates: G454,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::add2"),
-    },
-    Form {
-        opcode: Opcode::Vadd4,
-        syntax: "vadd4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
-        section: "9.7.18.2.3",
-        slots: &[
-            slot("dtype", C140),
-            slot("atype", C140),
-            slot("btype", C140),
-            optional("sat", C8),
-            optional("add", C31),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::ByteMask)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Bytes)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Bytes)),
-            read("c", Kind::Source, Ty::Pick(0)),
-        ],
-        rules: &[Rule {
-            when: &[Condition::Has(M21)],
-            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
-        }],
-        gates: G455,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::add4"),
-    },
-    Form {
-        opcode: Opcode::Vavrg2,
-        syntax: "vavrg2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
-        section: "9.7.18.2.1",
-        slots: &[
-            slot("dtype", C140),
-            slot("atype", C140),
-            slot("btype", C140),
-            optional("sat", C8),
-            optional("add", C31),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::HalfMask)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Halves)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Halves)),
-            read("c", Kind::Source, Ty::Pick(0)),
-        ],
-        rules: &[Rule {
-            when: &[Condition::Has(M21)],
-            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
-        }],
-        gates: G456,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::avrg2"),
-    },
-    Form {
-        opcode: Opcode::Vavrg4,
-        syntax: "vavrg4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
-        section: "9.7.18.2.3",
-        slots: &[
-            slot("dtype", C140),
-            slot("atype", C140),
-            slot("btype", C140),
-            optional("sat", C8),
-            optional("add", C31),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::ByteMask)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Bytes)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Bytes)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
@@ -16527,62 +16486,40 @@ pub static FORMS: &[Form] = &[
         }],
         gates: G457,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::avrg4"),
+        action: Action::Pure("video::absdiff2"),
     },
     Form {
-        opcode: Opcode::Vmad,
-        syntax: "vmad.dtype.atype.btype{.sat}{.scale} d, {-}a.part, {-}b.part, {-}c",
-        section: "9.7.18.1.3",
+        opcode: Opcode::Vabsdiff4,
+        syntax: "vabsdiff4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
+        section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C140),
-            slot("atype", C140),
-            slot("btype", C140),
+            slot("dtype", C141),
+            slot("atype", C141),
+            slot("btype", C141),
             optional("sat", C8),
-            optional("scale", C362),
+            optional("add", C31),
         ],
         ignored: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)).negatable(),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)).negatable(),
-            read("c", Kind::Source, Ty::Pick(0)).negatable(),
-        ],
-        rules: &[],
-        gates: G458,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::mad"),
-    },
-    Form {
-        opcode: Opcode::Vmad,
-        syntax: "vmad.dtype.atype.btype.po{.sat}{.scale} d, a.part, b.part, c",
-        section: "9.7.18.1.3",
-        slots: &[
-            slot("dtype", C140),
-            slot("atype", C140),
-            slot("btype", C140),
-            slot("po", C363),
-            optional("sat", C8),
-            optional("scale", C362),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::ByteMask)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Bytes)),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Bytes)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
+        rules: &[Rule {
+            when: &[Condition::Has(M21)],
+            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
+        }],
         gates: G458,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::mad"),
+        action: Action::Pure("video::absdiff4"),
     },
     Form {
-        opcode: Opcode::Vmax,
-        syntax: "vmax.dtype.atype.btype{.sat} d, a.part, b.part",
+        opcode: Opcode::Vadd,
+        syntax: "vadd.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C140), slot("atype", C140), slot("btype", C140), optional("sat", C8)],
+        slots: &[slot("dtype", C141), slot("atype", C141), slot("btype", C141), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -16593,13 +16530,13 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: G459,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::max"),
+        action: Action::Pure("video::add"),
     },
     Form {
-        opcode: Opcode::Vmax,
-        syntax: "vmax.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
+        opcode: Opcode::Vadd,
+        syntax: "vadd.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C140), slot("atype", C140), slot("btype", C140), optional("sat", C8)],
+        slots: &[slot("dtype", C141), slot("atype", C141), slot("btype", C141), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -16611,16 +16548,16 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: G459,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::max"),
+        action: Action::Pure("video::add"),
     },
     Form {
-        opcode: Opcode::Vmax,
-        syntax: "vmax.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
+        opcode: Opcode::Vadd,
+        syntax: "vadd.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
-            slot("dtype", C140),
-            slot("atype", C140),
-            slot("btype", C140),
+            slot("dtype", C141),
+            slot("atype", C141),
+            slot("btype", C141),
             optional("sat", C8),
             slot("op2", C39),
         ],
@@ -16635,16 +16572,16 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: G459,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::max"),
+        action: Action::Pure("video::add"),
     },
     Form {
-        opcode: Opcode::Vmax2,
-        syntax: "vmax2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
+        opcode: Opcode::Vadd2,
+        syntax: "vadd2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C140),
-            slot("atype", C140),
-            slot("btype", C140),
+            slot("dtype", C141),
+            slot("atype", C141),
+            slot("btype", C141),
             optional("sat", C8),
             optional("add", C31),
         ],
@@ -16662,16 +16599,16 @@ pub static FORMS: &[Form] = &[
         }],
         gates: G460,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::max2"),
+        action: Action::Pure("video::add2"),
     },
     Form {
-        opcode: Opcode::Vmax4,
-        syntax: "vmax4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
+        opcode: Opcode::Vadd4,
+        syntax: "vadd4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C140),
-            slot("atype", C140),
-            slot("btype", C140),
+            slot("dtype", C141),
+            slot("atype", C141),
+            slot("btype", C141),
             optional("sat", C8),
             optional("add", C31),
         ],
@@ -16689,75 +16626,16 @@ pub static FORMS: &[Form] = &[
         }],
         gates: G461,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::max4"),
+        action: Action::Pure("video::add4"),
     },
     Form {
-        opcode: Opcode::Vmin,
-        syntax: "vmin.dtype.atype.btype{.sat} d, a.part, b.part",
-        section: "9.7.18.1.1",
-        slots: &[slot("dtype", C140), slot("atype", C140), slot("btype", C140), optional("sat", C8)],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
-        ],
-        rules: &[],
-        gates: G462,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::min"),
-    },
-    Form {
-        opcode: Opcode::Vmin,
-        syntax: "vmin.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
-        section: "9.7.18.1.1",
-        slots: &[slot("dtype", C140), slot("atype", C140), slot("btype", C140), optional("sat", C8)],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
-            read("c", Kind::Source, Ty::Pick(0)),
-        ],
-        rules: &[],
-        gates: G462,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::min"),
-    },
-    Form {
-        opcode: Opcode::Vmin,
-        syntax: "vmin.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
-        section: "9.7.18.1.1",
-        slots: &[
-            slot("dtype", C140),
-            slot("atype", C140),
-            slot("btype", C140),
-            optional("sat", C8),
-            slot("op2", C39),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
-            read("c", Kind::Source, Ty::Pick(0)),
-        ],
-        rules: &[],
-        gates: G462,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::min"),
-    },
-    Form {
-        opcode: Opcode::Vmin2,
-        syntax: "vmin2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
+        opcode: Opcode::Vavrg2,
+        syntax: "vavrg2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C140),
-            slot("atype", C140),
-            slot("btype", C140),
+            slot("dtype", C141),
+            slot("atype", C141),
+            slot("btype", C141),
             optional("sat", C8),
             optional("add", C31),
         ],
@@ -16773,18 +16651,18 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M21)],
             then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
         }],
-        gates: G463,
+        gates: G462,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::min2"),
+        action: Action::Pure("video::avrg2"),
     },
     Form {
-        opcode: Opcode::Vmin4,
-        syntax: "vmin4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
+        opcode: Opcode::Vavrg4,
+        syntax: "vavrg4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C140),
-            slot("atype", C140),
-            slot("btype", C140),
+            slot("dtype", C141),
+            slot("atype", C141),
+            slot("btype", C141),
             optional("sat", C8),
             optional("add", C31),
         ],
@@ -16800,7 +16678,282 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M21)],
             then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
         }],
+        gates: G463,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("video::avrg4"),
+    },
+    Form {
+        opcode: Opcode::Vmad,
+        syntax: "vmad.dtype.atype.btype{.sat}{.scale} d, {-}a.part, {-}b.part, {-}c",
+        section: "9.7.18.1.3",
+        slots: &[
+            slot("dtype", C141),
+            slot("atype", C141),
+            slot("btype", C141),
+            optional("sat", C8),
+            optional("scale", C363),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)).negatable(),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)).negatable(),
+            read("c", Kind::Source, Ty::Pick(0)).negatable(),
+        ],
+        rules: &[],
         gates: G464,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("video::mad"),
+    },
+    Form {
+        opcode: Opcode::Vmad,
+        syntax: "vmad.dtype.atype.btype.po{.sat}{.scale} d, a.part, b.part, c",
+        section: "9.7.18.1.3",
+        slots: &[
+            slot("dtype", C141),
+            slot("atype", C141),
+            slot("btype", C141),
+            slot("po", C364),
+            optional("sat", C8),
+            optional("scale", C363),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            read("c", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[],
+        gates: G464,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("video::mad"),
+    },
+    Form {
+        opcode: Opcode::Vmax,
+        syntax: "vmax.dtype.atype.btype{.sat} d, a.part, b.part",
+        section: "9.7.18.1.1",
+        slots: &[slot("dtype", C141), slot("atype", C141), slot("btype", C141), optional("sat", C8)],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+        ],
+        rules: &[],
+        gates: G465,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("video::max"),
+    },
+    Form {
+        opcode: Opcode::Vmax,
+        syntax: "vmax.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
+        section: "9.7.18.1.1",
+        slots: &[slot("dtype", C141), slot("atype", C141), slot("btype", C141), optional("sat", C8)],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            read("c", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[],
+        gates: G465,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("video::max"),
+    },
+    Form {
+        opcode: Opcode::Vmax,
+        syntax: "vmax.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
+        section: "9.7.18.1.1",
+        slots: &[
+            slot("dtype", C141),
+            slot("atype", C141),
+            slot("btype", C141),
+            optional("sat", C8),
+            slot("op2", C39),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            read("c", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[],
+        gates: G465,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("video::max"),
+    },
+    Form {
+        opcode: Opcode::Vmax2,
+        syntax: "vmax2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
+        section: "9.7.18.2.1",
+        slots: &[
+            slot("dtype", C141),
+            slot("atype", C141),
+            slot("btype", C141),
+            optional("sat", C8),
+            optional("add", C31),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::HalfMask)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Halves)),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Halves)),
+            read("c", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M21)],
+            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
+        }],
+        gates: G466,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("video::max2"),
+    },
+    Form {
+        opcode: Opcode::Vmax4,
+        syntax: "vmax4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
+        section: "9.7.18.2.3",
+        slots: &[
+            slot("dtype", C141),
+            slot("atype", C141),
+            slot("btype", C141),
+            optional("sat", C8),
+            optional("add", C31),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::ByteMask)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Bytes)),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Bytes)),
+            read("c", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M21)],
+            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
+        }],
+        gates: G467,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("video::max4"),
+    },
+    Form {
+        opcode: Opcode::Vmin,
+        syntax: "vmin.dtype.atype.btype{.sat} d, a.part, b.part",
+        section: "9.7.18.1.1",
+        slots: &[slot("dtype", C141), slot("atype", C141), slot("btype", C141), optional("sat", C8)],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+        ],
+        rules: &[],
+        gates: G468,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("video::min"),
+    },
+    Form {
+        opcode: Opcode::Vmin,
+        syntax: "vmin.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
+        section: "9.7.18.1.1",
+        slots: &[slot("dtype", C141), slot("atype", C141), slot("btype", C141), optional("sat", C8)],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            read("c", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[],
+        gates: G468,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("video::min"),
+    },
+    Form {
+        opcode: Opcode::Vmin,
+        syntax: "vmin.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
+        section: "9.7.18.1.1",
+        slots: &[
+            slot("dtype", C141),
+            slot("atype", C141),
+            slot("btype", C141),
+            optional("sat", C8),
+            slot("op2", C39),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            read("c", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[],
+        gates: G468,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("video::min"),
+    },
+    Form {
+        opcode: Opcode::Vmin2,
+        syntax: "vmin2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
+        section: "9.7.18.2.1",
+        slots: &[
+            slot("dtype", C141),
+            slot("atype", C141),
+            slot("btype", C141),
+            optional("sat", C8),
+            optional("add", C31),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::HalfMask)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Halves)),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Halves)),
+            read("c", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M21)],
+            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
+        }],
+        gates: G469,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("video::min2"),
+    },
+    Form {
+        opcode: Opcode::Vmin4,
+        syntax: "vmin4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
+        section: "9.7.18.2.3",
+        slots: &[
+            slot("dtype", C141),
+            slot("atype", C141),
+            slot("btype", C141),
+            optional("sat", C8),
+            optional("add", C31),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::ByteMask)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Bytes)),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Bytes)),
+            read("c", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M21)],
+            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
+        }],
+        gates: G470,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min4"),
     },
@@ -16808,15 +16961,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.mode.pred d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("mode", C364), slot("pred", C49)],
+        slots: &[slot("mode", C365), slot("pred", C49)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G465) }],
-        gates: G466,
+        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) }],
+        gates: G472,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -16824,15 +16977,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.ballot.b32 d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("ballot", C365), slot("b32", C6)],
+        slots: &[slot("ballot", C366), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G465) }],
-        gates: G466,
+        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) }],
+        gates: G472,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -16840,7 +16993,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.sync.mode.pred d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C44), slot("mode", C364), slot("pred", C49)],
+        slots: &[slot("sync", C44), slot("mode", C365), slot("pred", C49)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -16848,8 +17001,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G465) }],
-        gates: G467,
+        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) }],
+        gates: G473,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -16857,16 +17010,16 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.sync.ballot.b32 d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C44), slot("ballot", C365), slot("b32", C6)],
+        slots: &[slot("sync", C44), slot("ballot", C366), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
-            read("membermask", Kind::Source, Ty::Pick(0)),
+            read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G465) }],
-        gates: G467,
+        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) }],
+        gates: G473,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -16874,7 +17027,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp d:u32, a.part, b.part",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C277)],
+        slots: &[slot("atype", C141), slot("btype", C141), slot("CmpOp", C278)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -16892,7 +17045,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
             },
         ],
-        gates: G468,
+        gates: G474,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -16900,7 +17053,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp d.part:u32, a.part, b.part, c:u32",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C277)],
+        slots: &[slot("atype", C141), slot("btype", C141), slot("CmpOp", C278)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -16919,7 +17072,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
             },
         ],
-        gates: G468,
+        gates: G474,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -16927,7 +17080,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp.op2 d.part:u32, a.part, b.part, c:u32",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C277), slot("op2", C39)],
+        slots: &[slot("atype", C141), slot("btype", C141), slot("CmpOp", C278), slot("op2", C39)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -16946,7 +17099,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
             },
         ],
-        gates: G468,
+        gates: G474,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -16954,7 +17107,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset2,
         syntax: "vset2.atype.btype.CmpOp{.add} d.halfmask:u32, a.halves, b.halves, c:u32",
         section: "9.7.18.2.2",
-        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C277), optional("add", C31)],
+        slots: &[slot("atype", C141), slot("btype", C141), slot("CmpOp", C278), optional("add", C31)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -16974,7 +17127,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
             },
         ],
-        gates: G469,
+        gates: G475,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set2"),
     },
@@ -16982,7 +17135,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset4,
         syntax: "vset4.atype.btype.CmpOp{.add} d.bytemask:u32, a.bytes, b.bytes, c:u32",
         section: "9.7.18.2.4",
-        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C277), optional("add", C31)],
+        slots: &[slot("atype", C141), slot("btype", C141), slot("CmpOp", C278), optional("add", C31)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17002,7 +17155,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
             },
         ],
-        gates: G470,
+        gates: G476,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set4"),
     },
@@ -17011,9 +17164,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vshl.dtype.atype.btype{.sat}.mode d, a.part, b.part",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C140),
-            slot("atype", C140),
-            slot("btype", C140),
+            slot("dtype", C141),
+            slot("atype", C141),
+            slot("btype", C141),
             optional("sat", C8),
             slot("mode", C58),
         ],
@@ -17028,7 +17181,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T25)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
         }],
-        gates: G471,
+        gates: G477,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -17037,9 +17190,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vshl.dtype.atype.btype{.sat}.mode d.part, a.part, b.part, c",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C140),
-            slot("atype", C140),
-            slot("btype", C140),
+            slot("dtype", C141),
+            slot("atype", C141),
+            slot("btype", C141),
             optional("sat", C8),
             slot("mode", C58),
         ],
@@ -17055,7 +17208,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T25)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
         }],
-        gates: G471,
+        gates: G477,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -17064,9 +17217,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vshl.dtype.atype.btype{.sat}.mode.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C140),
-            slot("atype", C140),
-            slot("btype", C140),
+            slot("dtype", C141),
+            slot("atype", C141),
+            slot("btype", C141),
             optional("sat", C8),
             slot("mode", C58),
             slot("op2", C39),
@@ -17083,7 +17236,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T25)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
         }],
-        gates: G471,
+        gates: G477,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -17092,9 +17245,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vshr.dtype.atype.btype{.sat}.mode d, a.part, b.part",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C140),
-            slot("atype", C140),
-            slot("btype", C140),
+            slot("dtype", C141),
+            slot("atype", C141),
+            slot("btype", C141),
             optional("sat", C8),
             slot("mode", C58),
         ],
@@ -17109,7 +17262,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T25)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
         }],
-        gates: G472,
+        gates: G478,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -17118,9 +17271,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vshr.dtype.atype.btype{.sat}.mode d.part, a.part, b.part, c",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C140),
-            slot("atype", C140),
-            slot("btype", C140),
+            slot("dtype", C141),
+            slot("atype", C141),
+            slot("btype", C141),
             optional("sat", C8),
             slot("mode", C58),
         ],
@@ -17136,7 +17289,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T25)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
         }],
-        gates: G472,
+        gates: G478,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -17145,9 +17298,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vshr.dtype.atype.btype{.sat}.mode.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C140),
-            slot("atype", C140),
-            slot("btype", C140),
+            slot("dtype", C141),
+            slot("atype", C141),
+            slot("btype", C141),
             optional("sat", C8),
             slot("mode", C58),
             slot("op2", C39),
@@ -17164,7 +17317,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T25)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
         }],
-        gates: G472,
+        gates: G478,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -17172,7 +17325,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vsub,
         syntax: "vsub.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C140), slot("atype", C140), slot("btype", C140), optional("sat", C8)],
+        slots: &[slot("dtype", C141), slot("atype", C141), slot("btype", C141), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17181,7 +17334,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G473,
+        gates: G479,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -17189,7 +17342,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vsub,
         syntax: "vsub.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C140), slot("atype", C140), slot("btype", C140), optional("sat", C8)],
+        slots: &[slot("dtype", C141), slot("atype", C141), slot("btype", C141), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17199,7 +17352,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G473,
+        gates: G479,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -17208,9 +17361,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vsub.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
-            slot("dtype", C140),
-            slot("atype", C140),
-            slot("btype", C140),
+            slot("dtype", C141),
+            slot("atype", C141),
+            slot("btype", C141),
             optional("sat", C8),
             slot("op2", C39),
         ],
@@ -17223,7 +17376,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G473,
+        gates: G479,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -17232,9 +17385,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vsub2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C140),
-            slot("atype", C140),
-            slot("btype", C140),
+            slot("dtype", C141),
+            slot("atype", C141),
+            slot("btype", C141),
             optional("sat", C8),
             optional("add", C31),
         ],
@@ -17250,7 +17403,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M21)],
             then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
         }],
-        gates: G474,
+        gates: G480,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub2"),
     },
@@ -17259,9 +17412,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vsub4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C140),
-            slot("atype", C140),
-            slot("btype", C140),
+            slot("dtype", C141),
+            slot("atype", C141),
+            slot("btype", C141),
             optional("sat", C8),
             optional("add", C31),
         ],
@@ -17277,79 +17430,20 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M21)],
             then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
         }],
-        gates: G475,
+        gates: G481,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub4"),
     },
     Form {
         opcode: Opcode::Wgmma,
-        syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
+        syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C366),
+            slot("mma_async", C367),
             slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C367),
-            slot("dtype", C219),
-            slot("atype", C114),
-            slot("btype", C114),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
-            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
-            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
-            read("imm-trans-a", Kind::Immediate, Ty::Fixed(Type::S32)),
-            read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
-        ],
-        rules: &[],
-        gates: G476,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Wgmma),
-    },
-    Form {
-        opcode: Opcode::Wgmma,
-        syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
-        section: "9.7.15.5.2",
-        slots: &[
-            slot("mma_async", C366),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C367),
-            slot("dtype", C219),
-            slot("atype", C114),
-            slot("btype", C114),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
-            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
-            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
-            read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
-        ],
-        rules: &[],
-        gates: G476,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Wgmma),
-    },
-    Form {
-        opcode: Opcode::Wgmma,
-        syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
-        section: "9.7.15.5.2",
-        slots: &[
-            slot("mma_async", C366),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C367),
-            slot("dtype", C1),
+            optional("aligned", C51),
+            slot("shape", C368),
+            slot("dtype", C220),
             slot("atype", C115),
             slot("btype", C115),
         ],
@@ -17366,20 +17460,20 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G476,
+        gates: G482,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
     Form {
         opcode: Opcode::Wgmma,
-        syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
+        syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C366),
+            slot("mma_async", C367),
             slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C367),
-            slot("dtype", C1),
+            optional("aligned", C51),
+            slot("shape", C368),
+            slot("dtype", C220),
             slot("atype", C115),
             slot("btype", C115),
         ],
@@ -17395,22 +17489,22 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G476,
+        gates: G482,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
     Form {
         opcode: Opcode::Wgmma,
-        syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
+        syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C366),
+            slot("mma_async", C367),
             slot("sync", C44),
-            slot("aligned", C51),
+            optional("aligned", C51),
             slot("shape", C368),
             slot("dtype", C1),
-            slot("atype", C120),
-            slot("btype", C120),
+            slot("atype", C116),
+            slot("btype", C116),
         ],
         ignored: &[],
         head: 1,
@@ -17421,24 +17515,26 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-trans-a", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G476,
+        gates: G482,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
     Form {
         opcode: Opcode::Wgmma,
-        syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
+        syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C366),
+            slot("mma_async", C367),
             slot("sync", C44),
-            slot("aligned", C51),
+            optional("aligned", C51),
             slot("shape", C368),
             slot("dtype", C1),
-            slot("atype", C120),
-            slot("btype", C120),
+            slot("atype", C116),
+            slot("btype", C116),
         ],
         ignored: &[],
         head: 1,
@@ -17446,277 +17542,28 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
             read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
-            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
-            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
-        ],
-        rules: &[],
-        gates: G476,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Wgmma),
-    },
-    Form {
-        opcode: Opcode::Wgmma,
-        syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
-        section: "9.7.15.5.2",
-        slots: &[
-            slot("mma_async", C366),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C369),
-            slot("dtype", C219),
-            slot("atype", C234),
-            slot("btype", C234),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
-            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
-            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
-        ],
-        rules: &[],
-        gates: G477,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Wgmma),
-    },
-    Form {
-        opcode: Opcode::Wgmma,
-        syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
-        section: "9.7.15.5.2",
-        slots: &[
-            slot("mma_async", C366),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C369),
-            slot("dtype", C219),
-            slot("atype", C234),
-            slot("btype", C234),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
-            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
-            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
-        ],
-        rules: &[],
-        gates: G477,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Wgmma),
-    },
-    Form {
-        opcode: Opcode::Wgmma,
-        syntax: "wgmma.mma_async.sync.aligned.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
-        section: "9.7.15.5.2",
-        slots: &[
-            slot("mma_async", C366),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C370),
-            optional("satfinite", C118),
-            slot("dtype", C13),
-            slot("atype", C371),
-            slot("btype", C371),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
-        ],
-        rules: &[
-            Rule {
-                when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T15)],
-                then: Consequence::Gates(G478),
-            },
-            Rule {
-                when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G478),
-            },
-        ],
-        gates: G479,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Wgmma),
-    },
-    Form {
-        opcode: Opcode::Wgmma,
-        syntax: "wgmma.mma_async.sync.aligned.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred",
-        section: "9.7.15.5.2",
-        slots: &[
-            slot("mma_async", C366),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C370),
-            optional("satfinite", C118),
-            slot("dtype", C13),
-            slot("atype", C371),
-            slot("btype", C371),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
-        ],
-        rules: &[
-            Rule {
-                when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T15)],
-                then: Consequence::Gates(G478),
-            },
-            Rule {
-                when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G478),
-            },
-        ],
-        gates: G479,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Wgmma),
-    },
-    Form {
-        opcode: Opcode::Wgmma,
-        syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype.and.popc d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
-        section: "9.7.15.5.2",
-        slots: &[
-            slot("mma_async", C366),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C372),
-            slot("dtype", C13),
-            slot("atype", C230),
-            slot("btype", C230),
-            slot("and", C373),
-            slot("popc", C47),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
-        ],
-        rules: &[],
-        gates: G480,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Wgmma),
-    },
-    Form {
-        opcode: Opcode::Wgmma,
-        syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype.and.popc d.frag, a.frag, b-desc:b64, scale-d:pred",
-        section: "9.7.15.5.2",
-        slots: &[
-            slot("mma_async", C366),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C372),
-            slot("dtype", C13),
-            slot("atype", C230),
-            slot("btype", C230),
-            slot("and", C373),
-            slot("popc", C47),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
-        ],
-        rules: &[],
-        gates: G480,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Wgmma),
-    },
-    Form {
-        opcode: Opcode::Wgmma,
-        syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
-        section: "9.7.15.6.3",
-        slots: &[
-            slot("mma_async", C366),
-            slot("sp", C333),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C369),
-            slot("dtype", C219),
-            slot("atype", C114),
-            slot("btype", C114),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("sp-meta", Kind::Source, Ty::Fixed(Type::B32)),
-            read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
-            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
-            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
-            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
-            read("imm-trans-a", Kind::Immediate, Ty::Fixed(Type::S32)),
-            read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
-        ],
-        rules: &[],
-        gates: G481,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Wgmma),
-    },
-    Form {
-        opcode: Opcode::Wgmma,
-        syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
-        section: "9.7.15.6.3",
-        slots: &[
-            slot("mma_async", C366),
-            slot("sp", C333),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C369),
-            slot("dtype", C219),
-            slot("atype", C114),
-            slot("btype", C114),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("sp-meta", Kind::Source, Ty::Fixed(Type::B32)),
-            read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G481,
+        gates: G482,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
     Form {
         opcode: Opcode::Wgmma,
-        syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
-        section: "9.7.15.6.3",
+        syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
+        section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C366),
-            slot("sp", C333),
+            slot("mma_async", C367),
             slot("sync", C44),
-            slot("aligned", C51),
+            optional("aligned", C51),
             slot("shape", C369),
             slot("dtype", C1),
-            slot("atype", C115),
-            slot("btype", C115),
+            slot("atype", C121),
+            slot("btype", C121),
         ],
         ignored: &[],
         head: 1,
@@ -17724,135 +17571,6 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
             read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("sp-meta", Kind::Source, Ty::Fixed(Type::B32)),
-            read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
-            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
-            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
-            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
-            read("imm-trans-a", Kind::Immediate, Ty::Fixed(Type::S32)),
-            read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
-        ],
-        rules: &[],
-        gates: G481,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Wgmma),
-    },
-    Form {
-        opcode: Opcode::Wgmma,
-        syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
-        section: "9.7.15.6.3",
-        slots: &[
-            slot("mma_async", C366),
-            slot("sp", C333),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C369),
-            slot("dtype", C1),
-            slot("atype", C115),
-            slot("btype", C115),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("sp-meta", Kind::Source, Ty::Fixed(Type::B32)),
-            read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
-            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
-            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
-            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
-            read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
-        ],
-        rules: &[],
-        gates: G481,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Wgmma),
-    },
-    Form {
-        opcode: Opcode::Wgmma,
-        syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
-        section: "9.7.15.6.3",
-        slots: &[
-            slot("mma_async", C366),
-            slot("sp", C333),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C367),
-            slot("dtype", C1),
-            slot("atype", C120),
-            slot("btype", C120),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("sp-meta", Kind::Source, Ty::Fixed(Type::B32)),
-            read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
-            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
-            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
-            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
-        ],
-        rules: &[],
-        gates: G481,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Wgmma),
-    },
-    Form {
-        opcode: Opcode::Wgmma,
-        syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
-        section: "9.7.15.6.3",
-        slots: &[
-            slot("mma_async", C366),
-            slot("sp", C333),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C367),
-            slot("dtype", C1),
-            slot("atype", C120),
-            slot("btype", C120),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("sp-meta", Kind::Source, Ty::Fixed(Type::B32)),
-            read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
-            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
-            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
-            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
-        ],
-        rules: &[],
-        gates: G481,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Wgmma),
-    },
-    Form {
-        opcode: Opcode::Wgmma,
-        syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
-        section: "9.7.15.6.3",
-        slots: &[
-            slot("mma_async", C366),
-            slot("sp", C333),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C374),
-            slot("dtype", C219),
-            slot("atype", C234),
-            slot("btype", C234),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("sp-meta", Kind::Source, Ty::Fixed(Type::B32)),
-            read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
@@ -17864,17 +17582,468 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Wgmma,
-        syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
+        syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
+        section: "9.7.15.5.2",
+        slots: &[
+            slot("mma_async", C367),
+            slot("sync", C44),
+            optional("aligned", C51),
+            slot("shape", C369),
+            slot("dtype", C1),
+            slot("atype", C121),
+            slot("btype", C121),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+        ],
+        rules: &[],
+        gates: G482,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Wgmma),
+    },
+    Form {
+        opcode: Opcode::Wgmma,
+        syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
+        section: "9.7.15.5.2",
+        slots: &[
+            slot("mma_async", C367),
+            slot("sync", C44),
+            optional("aligned", C51),
+            slot("shape", C370),
+            slot("dtype", C220),
+            slot("atype", C235),
+            slot("btype", C235),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+        ],
+        rules: &[],
+        gates: G483,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Wgmma),
+    },
+    Form {
+        opcode: Opcode::Wgmma,
+        syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
+        section: "9.7.15.5.2",
+        slots: &[
+            slot("mma_async", C367),
+            slot("sync", C44),
+            optional("aligned", C51),
+            slot("shape", C370),
+            slot("dtype", C220),
+            slot("atype", C235),
+            slot("btype", C235),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+        ],
+        rules: &[],
+        gates: G483,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Wgmma),
+    },
+    Form {
+        opcode: Opcode::Wgmma,
+        syntax: "wgmma.mma_async.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
+        section: "9.7.15.5.2",
+        slots: &[
+            slot("mma_async", C367),
+            slot("sync", C44),
+            optional("aligned", C51),
+            slot("shape", C371),
+            optional("satfinite", C119),
+            slot("dtype", C13),
+            slot("atype", C372),
+            slot("btype", C372),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
+                then: Consequence::Gates(G484),
+            },
+            Rule {
+                when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T15)],
+                then: Consequence::Gates(G484),
+            },
+            Rule {
+                when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T15)],
+                then: Consequence::Gates(G485),
+            },
+            Rule {
+                when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T21)],
+                then: Consequence::Gates(G485),
+            },
+        ],
+        gates: G486,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Wgmma),
+    },
+    Form {
+        opcode: Opcode::Wgmma,
+        syntax: "wgmma.mma_async.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred",
+        section: "9.7.15.5.2",
+        slots: &[
+            slot("mma_async", C367),
+            slot("sync", C44),
+            optional("aligned", C51),
+            slot("shape", C371),
+            optional("satfinite", C119),
+            slot("dtype", C13),
+            slot("atype", C372),
+            slot("btype", C372),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
+                then: Consequence::Gates(G484),
+            },
+            Rule {
+                when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T15)],
+                then: Consequence::Gates(G484),
+            },
+            Rule {
+                when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T15)],
+                then: Consequence::Gates(G485),
+            },
+            Rule {
+                when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T21)],
+                then: Consequence::Gates(G485),
+            },
+        ],
+        gates: G486,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Wgmma),
+    },
+    Form {
+        opcode: Opcode::Wgmma,
+        syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype.and.popc d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
+        section: "9.7.15.5.2",
+        slots: &[
+            slot("mma_async", C367),
+            slot("sync", C44),
+            optional("aligned", C51),
+            slot("shape", C373),
+            slot("dtype", C13),
+            slot("atype", C231),
+            slot("btype", C231),
+            slot("and", C374),
+            slot("popc", C47),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
+        ],
+        rules: &[],
+        gates: G487,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Wgmma),
+    },
+    Form {
+        opcode: Opcode::Wgmma,
+        syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype.and.popc d.frag, a.frag, b-desc:b64, scale-d:pred",
+        section: "9.7.15.5.2",
+        slots: &[
+            slot("mma_async", C367),
+            slot("sync", C44),
+            optional("aligned", C51),
+            slot("shape", C373),
+            slot("dtype", C13),
+            slot("atype", C231),
+            slot("btype", C231),
+            slot("and", C374),
+            slot("popc", C47),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
+        ],
+        rules: &[],
+        gates: G487,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Wgmma),
+    },
+    Form {
+        opcode: Opcode::Wgmma,
+        syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C366),
-            slot("sp", C333),
+            slot("mma_async", C367),
+            slot("sp", C334),
             slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C374),
-            slot("dtype", C219),
-            slot("atype", C234),
-            slot("btype", C234),
+            optional("aligned", C51),
+            slot("shape", C370),
+            slot("dtype", C220),
+            slot("atype", C115),
+            slot("btype", C115),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("sp-meta", Kind::Source, Ty::Fixed(Type::B32)),
+            read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
+            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-trans-a", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+        ],
+        rules: &[],
+        gates: G488,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Wgmma),
+    },
+    Form {
+        opcode: Opcode::Wgmma,
+        syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
+        section: "9.7.15.6.3",
+        slots: &[
+            slot("mma_async", C367),
+            slot("sp", C334),
+            slot("sync", C44),
+            optional("aligned", C51),
+            slot("shape", C370),
+            slot("dtype", C220),
+            slot("atype", C115),
+            slot("btype", C115),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("sp-meta", Kind::Source, Ty::Fixed(Type::B32)),
+            read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
+            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+        ],
+        rules: &[],
+        gates: G488,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Wgmma),
+    },
+    Form {
+        opcode: Opcode::Wgmma,
+        syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
+        section: "9.7.15.6.3",
+        slots: &[
+            slot("mma_async", C367),
+            slot("sp", C334),
+            slot("sync", C44),
+            optional("aligned", C51),
+            slot("shape", C370),
+            slot("dtype", C1),
+            slot("atype", C116),
+            slot("btype", C116),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("sp-meta", Kind::Source, Ty::Fixed(Type::B32)),
+            read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
+            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-trans-a", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+        ],
+        rules: &[],
+        gates: G488,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Wgmma),
+    },
+    Form {
+        opcode: Opcode::Wgmma,
+        syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
+        section: "9.7.15.6.3",
+        slots: &[
+            slot("mma_async", C367),
+            slot("sp", C334),
+            slot("sync", C44),
+            optional("aligned", C51),
+            slot("shape", C370),
+            slot("dtype", C1),
+            slot("atype", C116),
+            slot("btype", C116),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("sp-meta", Kind::Source, Ty::Fixed(Type::B32)),
+            read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
+            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+        ],
+        rules: &[],
+        gates: G488,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Wgmma),
+    },
+    Form {
+        opcode: Opcode::Wgmma,
+        syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
+        section: "9.7.15.6.3",
+        slots: &[
+            slot("mma_async", C367),
+            slot("sp", C334),
+            slot("sync", C44),
+            optional("aligned", C51),
+            slot("shape", C368),
+            slot("dtype", C1),
+            slot("atype", C121),
+            slot("btype", C121),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("sp-meta", Kind::Source, Ty::Fixed(Type::B32)),
+            read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
+            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+        ],
+        rules: &[],
+        gates: G488,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Wgmma),
+    },
+    Form {
+        opcode: Opcode::Wgmma,
+        syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
+        section: "9.7.15.6.3",
+        slots: &[
+            slot("mma_async", C367),
+            slot("sp", C334),
+            slot("sync", C44),
+            optional("aligned", C51),
+            slot("shape", C368),
+            slot("dtype", C1),
+            slot("atype", C121),
+            slot("btype", C121),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("sp-meta", Kind::Source, Ty::Fixed(Type::B32)),
+            read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
+            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+        ],
+        rules: &[],
+        gates: G488,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Wgmma),
+    },
+    Form {
+        opcode: Opcode::Wgmma,
+        syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
+        section: "9.7.15.6.3",
+        slots: &[
+            slot("mma_async", C367),
+            slot("sp", C334),
+            slot("sync", C44),
+            optional("aligned", C51),
+            slot("shape", C375),
+            slot("dtype", C220),
+            slot("atype", C235),
+            slot("btype", C235),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("sp-meta", Kind::Source, Ty::Fixed(Type::B32)),
+            read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
+            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+        ],
+        rules: &[],
+        gates: G489,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Wgmma),
+    },
+    Form {
+        opcode: Opcode::Wgmma,
+        syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
+        section: "9.7.15.6.3",
+        slots: &[
+            slot("mma_async", C367),
+            slot("sp", C334),
+            slot("sync", C44),
+            optional("aligned", C51),
+            slot("shape", C375),
+            slot("dtype", C220),
+            slot("atype", C235),
+            slot("btype", C235),
         ],
         ignored: &[],
         head: 1,
@@ -17889,24 +18058,24 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G482,
+        gates: G489,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
     Form {
         opcode: Opcode::Wgmma,
-        syntax: "wgmma.mma_async.sp.sync.aligned.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred",
+        syntax: "wgmma.mma_async.sp.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C366),
-            slot("sp", C333),
+            slot("mma_async", C367),
+            slot("sp", C334),
             slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C375),
-            optional("satfinite", C118),
+            optional("aligned", C51),
+            slot("shape", C376),
+            optional("satfinite", C119),
             slot("dtype", C13),
-            slot("atype", C371),
-            slot("btype", C371),
+            slot("atype", C372),
+            slot("btype", C372),
         ],
         ignored: &[],
         head: 1,
@@ -17920,32 +18089,40 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
+                when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
+                then: Consequence::Gates(G490),
+            },
+            Rule {
+                when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T15)],
+                then: Consequence::Gates(G490),
+            },
+            Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T15)],
-                then: Consequence::Gates(G478),
+                then: Consequence::Gates(G491),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G478),
+                then: Consequence::Gates(G491),
             },
         ],
-        gates: G483,
+        gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
     Form {
         opcode: Opcode::Wgmma,
-        syntax: "wgmma.mma_async.sp.sync.aligned.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred",
+        syntax: "wgmma.mma_async.sp.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C366),
-            slot("sp", C333),
+            slot("mma_async", C367),
+            slot("sp", C334),
             slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C375),
-            optional("satfinite", C118),
+            optional("aligned", C51),
+            slot("shape", C376),
+            optional("satfinite", C119),
             slot("dtype", C13),
-            slot("atype", C371),
-            slot("btype", C371),
+            slot("atype", C372),
+            slot("btype", C372),
         ],
         ignored: &[],
         head: 1,
@@ -17959,15 +18136,23 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
+                when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
+                then: Consequence::Gates(G490),
+            },
+            Rule {
+                when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T15)],
+                then: Consequence::Gates(G490),
+            },
+            Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T15)],
-                then: Consequence::Gates(G478),
+                then: Consequence::Gates(G491),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G478),
+                then: Consequence::Gates(G491),
             },
         ],
-        gates: G483,
+        gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17975,12 +18160,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Wgmma,
         syntax: "wgmma.fence.sync{.aligned}",
         section: "9.7.15.7.1",
-        slots: &[slot("fence", C376), slot("sync", C44), optional("aligned", C51)],
+        slots: &[slot("fence", C377), slot("sync", C44), optional("aligned", C51)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G484,
+        gates: G493,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -17993,7 +18178,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G485,
+        gates: G494,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -18006,7 +18191,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G486,
+        gates: G495,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -18015,73 +18200,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C377),
-            slot("a", C378),
+            slot("load", C378),
+            slot("a", C379),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C379),
-            optional("memory", C380),
-            slot("type", C114),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
-        ],
-        gates: G490,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C377),
-            slot("b", C296),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C379),
-            optional("memory", C380),
-            slot("type", C114),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
-        ],
-        gates: G490,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C377),
-            slot("a", C378),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C379),
-            optional("memory", C380),
+            slot("layout", C219),
+            slot("shape", C380),
+            optional("memory", C381),
             slot("type", C115),
         ],
         ignored: &[],
@@ -18092,11 +18217,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
         ],
-        gates: G491,
+        gates: G499,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18105,13 +18230,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C377),
-            slot("b", C296),
+            slot("load", C378),
+            slot("b", C297),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C379),
-            optional("memory", C380),
+            slot("layout", C219),
+            slot("shape", C380),
+            optional("memory", C381),
             slot("type", C115),
         ],
         ignored: &[],
@@ -18122,11 +18247,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
         ],
-        gates: G491,
+        gates: G499,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18135,66 +18260,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C377),
-            slot("a", C378),
+            slot("load", C378),
+            slot("a", C379),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C381),
-            optional("memory", C380),
-            slot("type", C120),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G492) }],
-        gates: G491,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C377),
-            slot("b", C296),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C381),
-            optional("memory", C380),
-            slot("type", C120),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G492) }],
-        gates: G491,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C377),
-            slot("a", C378),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C382),
-            optional("memory", C380),
-            slot("type", C2),
+            slot("layout", C219),
+            slot("shape", C380),
+            optional("memory", C381),
+            slot("type", C116),
         ],
         ignored: &[],
         head: 2,
@@ -18204,11 +18277,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G492) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G493) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
         ],
-        gates: G494,
+        gates: G500,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18217,14 +18290,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C377),
-            slot("b", C296),
+            slot("load", C378),
+            slot("b", C297),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C382),
-            optional("memory", C380),
-            slot("type", C2),
+            slot("layout", C219),
+            slot("shape", C380),
+            optional("memory", C381),
+            slot("type", C116),
         ],
         ignored: &[],
         head: 2,
@@ -18234,11 +18307,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G492) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G493) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
         ],
-        gates: G494,
+        gates: G500,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18247,13 +18320,65 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C377),
-            slot("a", C378),
+            slot("load", C378),
+            slot("a", C379),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C218),
+            slot("layout", C219),
+            slot("shape", C382),
+            optional("memory", C381),
+            slot("type", C121),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G501) }],
+        gates: G500,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C378),
+            slot("b", C297),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C219),
+            slot("shape", C382),
+            optional("memory", C381),
+            slot("type", C121),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G501) }],
+        gates: G500,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C378),
+            slot("a", C379),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C219),
             slot("shape", C383),
-            optional("memory", C380),
+            optional("memory", C381),
             slot("type", C2),
         ],
         ignored: &[],
@@ -18263,8 +18388,12 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) }],
-        gates: G494,
+        rules: &[
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G502) },
+        ],
+        gates: G503,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18273,13 +18402,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C377),
-            slot("b", C296),
+            slot("load", C378),
+            slot("b", C297),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C384),
-            optional("memory", C380),
+            slot("layout", C219),
+            slot("shape", C383),
+            optional("memory", C381),
             slot("type", C2),
         ],
         ignored: &[],
@@ -18289,8 +18418,12 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) }],
-        gates: G494,
+        rules: &[
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G502) },
+        ],
+        gates: G503,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18299,14 +18432,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C377),
-            slot("a", C378),
+            slot("load", C378),
+            slot("a", C379),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C379),
-            optional("memory", C380),
-            slot("type", C226),
+            slot("layout", C219),
+            slot("shape", C384),
+            optional("memory", C381),
+            slot("type", C2),
         ],
         ignored: &[],
         head: 2,
@@ -18315,12 +18448,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
-        ],
-        gates: G495,
+        rules: &[Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) }],
+        gates: G503,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18329,14 +18458,40 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C377),
-            slot("b", C296),
+            slot("load", C378),
+            slot("b", C297),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C379),
-            optional("memory", C380),
-            slot("type", C226),
+            slot("layout", C219),
+            slot("shape", C385),
+            optional("memory", C381),
+            slot("type", C2),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) }],
+        gates: G503,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C378),
+            slot("a", C379),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C219),
+            slot("shape", C380),
+            optional("memory", C381),
+            slot("type", C227),
         ],
         ignored: &[],
         head: 2,
@@ -18346,131 +18501,27 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
         ],
-        gates: G495,
+        gates: G504,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
     Form {
         opcode: Opcode::Wmma,
-        syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C377),
-            slot("a", C378),
+            slot("load", C378),
+            slot("b", C297),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("row", C221),
-            slot("shape", C385),
-            optional("memory", C380),
-            slot("type", C228),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G496) }],
-        gates: G497,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C377),
-            slot("b", C296),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("col", C222),
-            slot("shape", C385),
-            optional("memory", C380),
-            slot("type", C228),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G496) }],
-        gates: G497,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C377),
-            slot("a", C378),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("row", C221),
-            slot("shape", C386),
-            optional("memory", C380),
-            slot("type", C230),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G498) }],
-        gates: G499,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C377),
-            slot("b", C296),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("col", C222),
-            slot("shape", C386),
-            optional("memory", C380),
-            slot("type", C230),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G498) }],
-        gates: G499,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C377),
-            slot("c", C387),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C388),
-            optional("memory", C380),
-            slot("type", C219),
+            slot("layout", C219),
+            slot("shape", C380),
+            optional("memory", C381),
+            slot("type", C227),
         ],
         ignored: &[],
         head: 2,
@@ -18480,14 +18531,115 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G492) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G498) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
         ],
-        gates: G490,
+        gates: G504,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C378),
+            slot("a", C379),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("row", C222),
+            slot("shape", C386),
+            optional("memory", C381),
+            slot("type", C229),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G505) }],
+        gates: G506,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C378),
+            slot("b", C297),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("col", C223),
+            slot("shape", C386),
+            optional("memory", C381),
+            slot("type", C229),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G505) }],
+        gates: G506,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C378),
+            slot("a", C379),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("row", C222),
+            slot("shape", C387),
+            optional("memory", C381),
+            slot("type", C231),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G507) }],
+        gates: G508,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C378),
+            slot("b", C297),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("col", C223),
+            slot("shape", C387),
+            optional("memory", C381),
+            slot("type", C231),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G507) }],
+        gates: G508,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18496,13 +18648,46 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C377),
-            slot("c", C387),
+            slot("load", C378),
+            slot("c", C388),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C388),
-            optional("memory", C380),
+            slot("layout", C219),
+            slot("shape", C389),
+            optional("memory", C381),
+            slot("type", C220),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G505) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G507) },
+        ],
+        gates: G499,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C378),
+            slot("c", C388),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C219),
+            slot("shape", C389),
+            optional("memory", C381),
             slot("type", C13),
         ],
         ignored: &[],
@@ -18513,14 +18698,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G492) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G498) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G505) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G507) },
         ],
-        gates: G495,
+        gates: G504,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18529,13 +18714,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C377),
-            slot("c", C387),
+            slot("load", C378),
+            slot("c", C388),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C389),
-            optional("memory", C380),
+            slot("layout", C219),
+            slot("shape", C390),
+            optional("memory", C381),
             slot("type", C2),
         ],
         ignored: &[],
@@ -18546,13 +18731,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G492) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G493) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G502) },
         ],
-        gates: G494,
+        gates: G503,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18561,14 +18746,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C390),
-            slot("d", C391),
+            slot("store", C391),
+            slot("d", C392),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C388),
-            optional("memory", C380),
-            slot("type", C219),
+            slot("layout", C219),
+            slot("shape", C389),
+            optional("memory", C381),
+            slot("type", C220),
         ],
         ignored: &[],
         head: 2,
@@ -18578,14 +18763,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G492) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G498) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G505) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G507) },
         ],
-        gates: G490,
+        gates: G499,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -18594,13 +18779,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C390),
-            slot("d", C391),
+            slot("store", C391),
+            slot("d", C392),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C388),
-            optional("memory", C380),
+            slot("layout", C219),
+            slot("shape", C389),
+            optional("memory", C381),
             slot("type", C13),
         ],
         ignored: &[],
@@ -18611,14 +18796,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G492) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G498) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G505) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G507) },
         ],
-        gates: G495,
+        gates: G504,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -18627,13 +18812,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C390),
-            slot("d", C391),
+            slot("store", C391),
+            slot("d", C392),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C389),
-            optional("memory", C380),
+            slot("layout", C219),
+            slot("shape", C390),
+            optional("memory", C381),
             slot("type", C2),
         ],
         ignored: &[],
@@ -18644,13 +18829,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G492) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G493) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G502) },
         ],
-        gates: G494,
+        gates: G503,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -18659,14 +18844,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.ctype d.frag, a.frag:f16, b.frag:f16, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C327),
+            slot("mma", C328),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("alayout", C218),
-            slot("blayout", C218),
-            slot("shape", C379),
-            slot("dtype", C219),
-            slot("ctype", C219),
+            slot("alayout", C219),
+            slot("blayout", C219),
+            slot("shape", C380),
+            slot("dtype", C220),
+            slot("ctype", C220),
         ],
         ignored: &[],
         head: 1,
@@ -18677,11 +18862,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(1)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
         ],
-        gates: G490,
+        gates: G499,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -18690,15 +18875,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C327),
+            slot("mma", C328),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("alayout", C218),
-            slot("blayout", C218),
-            slot("shape", C379),
+            slot("alayout", C219),
+            slot("blayout", C219),
+            slot("shape", C380),
             slot("dtype", C1),
-            slot("atype", C115),
-            slot("btype", C115),
+            slot("atype", C116),
+            slot("btype", C116),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -18710,11 +18895,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
         ],
-        gates: G491,
+        gates: G500,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -18723,15 +18908,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C327),
+            slot("mma", C328),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("alayout", C218),
-            slot("blayout", C218),
-            slot("shape", C381),
+            slot("alayout", C219),
+            slot("blayout", C219),
+            slot("shape", C382),
             slot("dtype", C1),
-            slot("atype", C120),
-            slot("btype", C120),
+            slot("atype", C121),
+            slot("btype", C121),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -18742,8 +18927,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G492) }],
-        gates: G491,
+        rules: &[Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G501) }],
+        gates: G500,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -18752,12 +18937,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape{.rnd}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C327),
+            slot("mma", C328),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("alayout", C218),
-            slot("blayout", C218),
-            slot("shape", C389),
+            slot("alayout", C219),
+            slot("blayout", C219),
+            slot("shape", C390),
             optional("rnd", C7),
             slot("dtype", C2),
             slot("atype", C2),
@@ -18773,13 +18958,13 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G492) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G493) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G502) },
         ],
-        gates: G494,
+        gates: G503,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -18788,51 +18973,17 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C327),
+            slot("mma", C328),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("alayout", C218),
-            slot("blayout", C218),
-            slot("shape", C379),
-            slot("dtype", C13),
-            slot("atype", C392),
-            slot("btype", C392),
-            slot("ctype", C13),
-            optional("satfinite", C118),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
-        ],
-        gates: G495,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mma),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
-        section: "9.7.14.4.5",
-        slots: &[
-            slot("mma", C327),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("alayout", C218),
-            slot("blayout", C218),
-            slot("shape", C379),
+            slot("alayout", C219),
+            slot("blayout", C219),
+            slot("shape", C380),
             slot("dtype", C13),
             slot("atype", C393),
             slot("btype", C393),
             slot("ctype", C13),
-            optional("satfinite", C118),
+            optional("satfinite", C119),
         ],
         ignored: &[],
         head: 1,
@@ -18843,30 +18994,30 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G488) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G489) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
         ],
-        gates: G495,
+        gates: G504,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
     Form {
         opcode: Opcode::Wmma,
-        syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
+        syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C327),
+            slot("mma", C328),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("row", C221),
-            slot("col", C222),
-            slot("shape", C385),
+            slot("alayout", C219),
+            slot("blayout", C219),
+            slot("shape", C380),
             slot("dtype", C13),
             slot("atype", C394),
             slot("btype", C394),
             slot("ctype", C13),
-            optional("satfinite", C118),
+            optional("satfinite", C119),
         ],
         ignored: &[],
         head: 1,
@@ -18876,8 +19027,12 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G496) }],
-        gates: G497,
+        rules: &[
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
+        ],
+        gates: G504,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -18886,17 +19041,17 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C327),
+            slot("mma", C328),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("row", C221),
-            slot("col", C222),
-            slot("shape", C385),
+            slot("row", C222),
+            slot("col", C223),
+            slot("shape", C386),
             slot("dtype", C13),
             slot("atype", C395),
             slot("btype", C395),
             slot("ctype", C13),
-            optional("satfinite", C118),
+            optional("satfinite", C119),
         ],
         ignored: &[],
         head: 1,
@@ -18906,8 +19061,38 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G496) }],
-        gates: G497,
+        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G505) }],
+        gates: G506,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.4.5",
+        slots: &[
+            slot("mma", C328),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("row", C222),
+            slot("col", C223),
+            slot("shape", C386),
+            slot("dtype", C13),
+            slot("atype", C396),
+            slot("btype", C396),
+            slot("ctype", C13),
+            optional("satfinite", C119),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G505) }],
+        gates: G506,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -18916,17 +19101,17 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.bitOp.popc.sync.aligned.row.col.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C327),
-            slot("bitOp", C231),
+            slot("mma", C328),
+            slot("bitOp", C232),
             slot("popc", C47),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("row", C221),
-            slot("col", C222),
-            slot("shape", C386),
+            slot("row", C222),
+            slot("col", C223),
+            slot("shape", C387),
             slot("dtype", C13),
-            slot("atype", C230),
-            slot("btype", C230),
+            slot("atype", C231),
+            slot("btype", C231),
             slot("ctype", C13),
         ],
         ignored: &[],
@@ -18938,10 +19123,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G500) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G498) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G509) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G507) },
         ],
-        gates: G499,
+        gates: G508,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{AFTER, Kind, NEWEST, Question, before};
+use super::{AFTER, FRAME, Kind, NEWEST, Question};
 use crate::record::{Result, Tool};
 
 /// A question and what ptxas answers: its first error, or none if it accepts.
@@ -24,8 +24,8 @@ struct Header<'a> {
     recorded_by: &'static str,
     command: &'static str,
     tool: &'a Tool,
-    /// What stands around each instruction, at the newest version and target.
-    before: String,
+    /// What stands before each instruction, behind `.version` and `.target`: a line, and the `VERSION TARGET` without which it is empty.
+    before: Vec<[String; 2]>,
     after: &'static str,
     /// The distinct answers, whose numbers follow; the first is that there is no error.
     answers: &'a [String],
@@ -93,7 +93,7 @@ pub fn write(path: &Path, tool: &Tool, answered: &[Answered]) -> Result<()> {
         command: "ptxas -c -arch compute_121 (or, for a target with a suffix, that very one) -o /dev/null FILE, \
                   a file for each instruction and module",
         tool,
-        before: before(NEWEST),
+        before: FRAME.map(|(line, version, target)| [line.into(), format!("{version} {target}")]).into(),
         after: AFTER,
         answers: &answers.all,
         points: points.all.iter().map(|(version, target)| format!("{version} {target}")).collect(),

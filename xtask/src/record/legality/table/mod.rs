@@ -66,7 +66,7 @@ struct Question {
 
 impl Question {
     fn line(kind: Kind, text: String, at: Point) -> Question {
-        Question { kind, text, at: Some(at) }
+        Question { kind, text, at: Some(nearest(at)) }
     }
 
     /// The module that asks.
@@ -78,20 +78,66 @@ impl Question {
     }
 }
 
-/// What stands before an instruction.
-fn before((version, target): Point) -> String {
-    format!(
-        ".version {version}\n.target {target}\n{}{DECLARATIONS}",
-        super::errors::before().trim_end_matches("label:\n")
-    )
+/// Is there such a module? ptxas says less about the lines of one that is none, and older ones have no parameters.
+fn exists((version, target): Point) -> bool {
+    version >= target.first_version().max(Version::new(1, 4))
 }
 
-/// Registers of every type, and what jumps go to.
-const DECLARATIONS: &str = "\
-.reg .u8 %u8_<9>; .reg .s8 %s8_<9>; .reg .u16 %u16_<9>; .reg .s32 %s32_<9>; .reg .u64 %u64_<9>; .reg .f16x2 %f16x2_<9>;
-targets: .branchtargets label;
-label:
-";
+/// The point nearest to one: the newest plain target that the version has, where it lacks this one.
+fn nearest((version, target): Point) -> Point {
+    let version = version.max(Version::new(1, 4));
+    if exists((version, target)) {
+        return (version, target);
+    }
+    let older = targets().filter(|&target| target.suffix == Suffix::None && exists((version, target)));
+    (version, older.last().unwrap_or(target))
+}
+
+/// What stands before an instruction, line by line, and which version and target each needs: a module that has something of a later one
+/// may not be read to its end.
+const FRAME: [(&str, Version, Target); 16] = {
+    const ANY: (Version, Target) = (Version::new(1, 4), Target::sm(10));
+    const fn always(line: &str) -> (&str, Version, Target) {
+        (line, ANY.0, ANY.1)
+    }
+    [
+        always(".global .align 64 .b8 in_global[1024];"),
+        always(".shared .align 64 .b8 in_shared[1024];"),
+        always(".const .align 64 .b8 in_const[1024];"),
+        always(".func callee() { ret; }"),
+        always(".entry probe(.param .align 64 .b8 in_param[128])"),
+        always("{"),
+        always(".local .align 64 .b8 in_local[1024];"),
+        (".param .align 64 .b8 out_param[1024];", Version::new(2, 0), Target::sm(10)),
+        always(
+            ".reg .pred %p<9>; .reg .b8 %b8_<9>; .reg .b16 %b16_<9>; .reg .b32 %b32_<150>; .reg .b64 %b64_<99>;",
+        ),
+        (".reg .b128 %b128_<9>;", Version::new(8, 3), Target::sm(70)),
+        always(
+            ".reg .f32 %f<9>; .reg .f64 %d<9>; .reg .s16 %sh<9>; .reg .u32 %u<9>; .reg .s64 %sd<9>; .reg .f16 %h<9>;",
+        ),
+        always(".reg .v2 .b32 %v2; .reg .v4 .f32 %v4;"),
+        always(
+            ".reg .u8 %u8_<9>; .reg .s8 %s8_<9>; .reg .u16 %u16_<9>; .reg .s32 %s32_<9>; .reg .u64 %u64_<9>;",
+        ),
+        (".reg .f16x2 %f16x2_<9>;", Version::new(4, 2), Target::sm(53)),
+        ("targets: .branchtargets label;", Version::new(6, 0), Target::sm(30)),
+        always("label:"),
+    ]
+};
+
+/// What stands before an instruction: a line that the version or target lacks is empty.
+fn before(at: Point) -> String {
+    let (version, target) = at;
+    let mut text = format!(".version {version}\n.target {target}\n");
+    for (line, first, feature) in FRAME {
+        if version >= first && target.has(feature) {
+            text += line;
+        }
+        text.push('\n');
+    }
+    text
+}
 
 /// What stands behind it.
 const AFTER: &str = "exit;\n}\n";
@@ -109,7 +155,7 @@ fn questions(seed: u64) -> Vec<Question> {
     all
 }
 
-/// Asks about all of them; those that ptxas crashes on are left out.
+/// Asks about all of them; those that ptxas crashes on, or has errors elsewhere for, are left out.
 fn ask(oracles: &Path, questions: &[Question]) -> Result<Vec<Answered>> {
     let workers = std::thread::available_parallelism()?.get();
     let part = questions.len().div_ceil(workers).max(1);
@@ -148,12 +194,19 @@ fn ask_some(oracles: &Path, questions: &[Question]) -> Result<Vec<Answered>> {
                     && !message.is_about_options()
                     && lines.contains(&message.line)
             };
+            let fails =
+                |message: &Message| message.severity >= Severity::Error && !message.is_about_options();
+            let is_rejected = verdict.messages.iter().any(fails);
             let mut first = verdict.messages.into_iter().find(counts);
             // ptxas takes all modules of a run for one program.
             if question.at.is_none()
                 && first.as_ref().is_some_and(|m| m.text.contains("Duplicate definition"))
             {
                 first = oracle.assemble(source.as_bytes())?.messages.into_iter().find(counts);
+            }
+            // Where it fails elsewhere, it does in what the assembler itself puts in the instruction's place.
+            if first.is_none() && is_rejected {
+                continue;
             }
             let answer = first.map(|message| match question.at {
                 Some(_) => message.text,

@@ -7,7 +7,7 @@ use isa::enumerate::{Spelling, instruction, spelling, spellings};
 use isa::{Access, FORMS, Form, FormId, OperandKind, OperandSpec, Presence, Second, Target, Type, Version};
 
 use super::super::errors::split;
-use super::{Kind, NEWEST, Point, Question, targets};
+use super::{Kind, NEWEST, Point, Question, exists, targets};
 
 /// So many spellings of a row are asked about: all where it has no more.
 const SPELLINGS: usize = 90;
@@ -58,7 +58,9 @@ fn random_spelling(id: FormId, rng: &mut Rng) -> Spelling {
 /// The newest version, and the newest target that has what the spelling needs; older ones if need be.
 pub fn home(spelling: &Spelling) -> Point {
     let gates = spelling.form.form().gates(&spelling.picks);
-    let permits = |(version, target): Point| gates.iter().all(|gate| gate.permits(version, target));
+    let permits = |(version, target): Point| {
+        exists((version, target)) && gates.iter().all(|gate| gate.permits(version, target))
+    };
     if permits(NEWEST) {
         return NEWEST;
     }
@@ -143,6 +145,8 @@ fn vary(text: String, spec: &OperandSpec, ty: Option<Type>, rng: &mut Rng) -> St
             let inner = text.trim_matches(['[', ']']).to_owned();
             match rng.u8(..5) {
                 0 => format!("[{inner}+64]"),
+                // Tensor memory has addresses of 32 bits.
+                _ if inner == "%b32_8" => format!("[%b32_{}]", rng.u8(1..9)),
                 1 => "[%b64_8+16]".into(),
                 2 => "[%b32_7]".into(),
                 3 => "[%b64_7]".into(),

@@ -1,0 +1,113 @@
+//! Modifiers that do not go together, and what their order says: where each stands, not only that it is there.
+
+use diag::Code;
+use isa::{Action, Effect, Mod, Opcode, Target, Type};
+use syntax::tree::Instruction as Tree;
+
+use crate::body::BodyChecker;
+use crate::instruction::Context;
+
+/// A code and the words of ptxas.
+type Complaint = (Code, String);
+
+impl BodyChecker<'_, '_> {
+    /// Complains about the modifiers of an instruction in which each is legal, and all operands fit.
+    pub(crate) fn check_combination(&mut self, node: &Tree<'_>, context: &Context) {
+        let written = |among: &[&'static str]| -> Option<&'static str> {
+            let mut modifiers = node.modifiers.iter();
+            modifiers.find_map(|m| among.iter().copied().find(|&name| name == m.text.trim_start_matches('.')))
+        };
+        let found = bulk_copy(context, written(&["global", "shared", "shared::cta", "shared::cluster"]))
+            .or_else(|| layouts(context, written(&["row", "col"])))
+            .or_else(|| product_without_code(context))
+            .or_else(|| {
+                proxies(
+                    context,
+                    written(&["proxy", "tensormap::generic", "async::generic", "async", "alias"]),
+                )
+            })
+            .or_else(|| {
+                let message = format!("Arguments mismatch for instruction '{}'", context.name);
+                scales_bytes(context, node.operands.len()).then_some((Code::ArgumentsMismatch, message))
+            })
+            .or_else(|| scaled_input(context, self.module.target, node.operands.len()));
+        if let Some((code, message)) = found {
+            self.sink().error(code, node.span, message);
+        }
+    }
+}
+
+/// Copies go from the space that stands second to the one that stands first, and complete as this direction does.
+fn bulk_copy(context: &Context, to: Option<&str>) -> Option<Complaint> {
+    let Context { name, form, picks } = context;
+    let of_tensor = form.action == Action::Effect(Effect::CopyTensor);
+    let illegal = |modifier: &str| {
+        Some((Code::IllegalModifier, format!("Illegal modifier '{modifier}' for instruction '{name}'")))
+    };
+    match (form.action, to?) {
+        (Action::Effect(Effect::CpAsync), "global") => {
+            Some((Code::MemorySpace, format!("State space incorrect for instruction '{name}'")))
+        }
+        (Action::Effect(Effect::CpAsyncBulk | Effect::CopyTensor), "global")
+            if picks.has(Mod::MbarrierCompleteTxBytes) =>
+        {
+            illegal(".mbarrier::complete_tx::bytes")
+        }
+        (Action::Effect(Effect::CpAsyncBulk | Effect::CopyTensor), to)
+            if to != "global" && picks.has(Mod::BulkGroup) =>
+        {
+            illegal(".bulk_group")
+        }
+        (_, "shared::cta") if of_tensor && picks.has(Mod::MulticastCluster) => {
+            let (code, message) = illegal(".multicast::cluster")?;
+            Some((code, message + " with '.shared::cta.global'"))
+        }
+        _ => None,
+    }
+}
+
+/// A product that takes `.row.col` alone.
+fn layouts(context: &Context, first: Option<&str>) -> Option<Complaint> {
+    let is_fixed = context.form.slots.iter().any(|slot| slot.name == "row")
+        && context.form.slots.iter().any(|slot| slot.name == "col");
+    let message = format!("Illegal alayout '.col' for instruction '{}'", context.name);
+    (is_fixed && first == Some("col")).then_some((Code::IllegalModifier, message))
+}
+
+/// The operand `scale-input-d` needs more than the instruction does.
+fn scaled_input(context: &Context, target: Target, operands: usize) -> Option<Complaint> {
+    let at = context.form.operands_with(context.picks).position(|spec| spec.name == "scale-input-d")?;
+    let is_scaled = !context.picks.has(Mod::KindI8);
+    let is_closed = is_scaled && operands > at && !target.has(Target::new(100, isa::Suffix::Family));
+    let message = format!("Feature 'argument scale-inp-d-imm' not supported on .target '{target}'");
+    is_closed.then_some((Code::RequiresTarget, message))
+}
+
+/// `scale-input-d` of sparse products of bytes, which are not scaled.
+fn scales_bytes(context: &Context, operands: usize) -> bool {
+    let names = || context.form.operands_with(context.picks).map(|spec| spec.name);
+    let at = names().position(|name| name == "scale-input-d");
+    context.picks.has(Mod::KindI8)
+        && at.is_some_and(|at| operands > at)
+        && names().any(|name| name == "sparse-meta")
+        && names().any(|name| name == "lanes")
+}
+
+/// A shape that is known and that no target has.
+fn product_without_code(context: &Context) -> Option<Complaint> {
+    let picks = context.picks;
+    let is_it = context.form.action == Action::Effect(Effect::Mma)
+        && context.form.opcode == Opcode::Mma
+        && !picks.has(Mod::Sp)
+        && !picks.has(Mod::SpOrderedMetadata)
+        && picks.has(Mod::M16n8k16)
+        && picks.ty(1) == Type::Tf32;
+    let message = "Illegal instruction types specified for '_mma' with shape '.m16n8k16'";
+    is_it.then(|| (Code::InstructionTypes, message.to_owned()))
+}
+
+/// `fence.proxy.KIND`: the kind stands behind the word.
+fn proxies(context: &Context, first: Option<&str>) -> Option<Complaint> {
+    let kind = first.filter(|&first| first != "proxy" && context.picks.has(Mod::Proxy))?;
+    Some((Code::UnknownModifier, format!("Unknown modifier '.{kind}'")))
+}

@@ -1,0 +1,136 @@
+//! Instructions that ptxas replaces by several others: what does not fit into one of those it calls by that one's name.
+
+use diag::{Code, Span};
+use isa::{Action, Effect, Form, Mod, Opcode, Rounding, Type};
+
+use crate::body::BodyChecker;
+use crate::instruction::Context;
+use crate::literal::Const;
+use crate::operand::{Base, Lowered, Value};
+
+impl BodyChecker<'_, '_> {
+    /// Says which operand of an instruction, all of which fit their places, does not fit inside.
+    pub(crate) fn check_inside(&mut self, context: &Context, operands: &[Lowered]) {
+        let found = operands.iter().enumerate().find_map(|(i, lowered)| {
+            let text = self.module.source.slice(lowered.span);
+            Some((does_not_fit(context, i, lowered, text)?, lowered.span))
+        });
+        if let Some((message, span)) =
+            matrix_without_code(context).zip(operands.first().map(|lowered| lowered.span))
+        {
+            let help = "ptxas knows this shape and has no code for it with this type";
+            self.sink().error(Code::ArgumentsMismatch, span, message).help(help);
+        } else if let Some((inner, span)) = found {
+            let message = format!("Arguments mismatch for instruction '{inner}'");
+            let help = format!(
+                "ptxas makes several instructions of `{}`: it does not fit into one of them",
+                context.name
+            );
+            self.sink().error(Code::ArgumentsMismatch, span, message).help(help);
+        }
+    }
+}
+
+/// The instruction inside into which operand `i` does not fit.
+fn does_not_fit(context: &Context, i: usize, lowered: &Lowered, text: &str) -> Option<&'static str> {
+    let Context { form, picks, .. } = context;
+    let address = match lowered.value {
+        Value::Address(Base::Register(_, ty), _) => ty.bits(),
+        _ => 64,
+    };
+    let (refused, inner) = match (form.opcode, form.action) {
+        (Opcode::Cvt, _) => (does_not_convert(context, i, lowered), "mov"),
+        (Opcode::Multimem, _) => (address < 64 && picks.has(Mod::Red), "mov"),
+        (_, Action::Effect(Effect::TensorCp | Effect::TensorShift)) => {
+            (address != 32 && matches!(lowered.value, Value::Address(..)), "add")
+        }
+        (_, Action::Effect(Effect::TensorMapReplace)) => {
+            (matches!(lowered.value, Value::Register(_, Type::F32)), "sub")
+        }
+        (_, Action::Effect(Effect::CpAsyncBulk)) => {
+            (i < 2 && address < 64 && picks.has(Mod::SharedCluster), "mov")
+        }
+        (_, Action::Effect(Effect::CopyTensor)) => (address < 32 && picks.has(Mod::SharedCluster), "mov"),
+        (_, Action::Effect(Effect::StoreAsync)) => (address < 32, "mov"),
+        (_, Action::Effect(Effect::Tex)) if picks.has(Mod::Grad) && picks.has(Mod::V4) => {
+            let mut names = form.operands_with(picks).map(|spec| spec.name);
+            // Bits are copied, whatever they are.
+            let is_number = match lowered.value {
+                Value::Register(_, ty) => ty.kind() != isa::Kind::Bits,
+                Value::Const(_) => true,
+                _ => false,
+            };
+            (names.nth(i) == Some("e") && names.next() == Some("f") && is_number, "st")
+        }
+        // Elements of vectors.
+        (_, Action::Pure(name)) if name.starts_with("video") => {
+            (matches!(lowered.value, Value::Register(..)) && text.contains('.'), "mov")
+        }
+        _ => return None,
+    };
+    refused.then_some(inner)
+}
+
+/// `.ftz` between 32 and 64 bits passes through registers of these very sizes, and rounding to `.tf32` through one that takes no
+/// double-precision constant.
+fn does_not_convert(context: &Context, i: usize, lowered: &Lowered) -> bool {
+    let picks = context.picks;
+    let [to, from] = [picks.ty(0), picks.ty(1)];
+    match lowered.value {
+        Value::Const(Const::Decimal(_) | Const::F64(_)) => to == Type::Tf32 && picks.has(Mod::Rna),
+        Value::Register(_, register) | Value::RegisterPlus(_, register, _) if i < 2 => {
+            let own = [to, from][i];
+            let is_replaced = picks.has(Mod::Ftz) && to.bits() + from.bits() == 32 + 64 && from.is_float();
+            let may_be_wider = i == 1 || picks.rounding() == Some(Rounding::NearestEven);
+            let limit = if own == Type::F32 && may_be_wider { 64 } else { own.bits() };
+            is_replaced && register.bits() > limit
+        }
+        _ => false,
+    }
+}
+
+/// An operand of `tcgen05.mma` that lies in tensor memory, by an address of another size.
+pub(crate) fn wide_tensor_address(form: &Form, operands: &[Lowered]) -> Option<Span> {
+    let is_wide = |lowered: &&Lowered| match lowered.value {
+        Value::Address(Base::Register(_, ty), _) => ty.bits() != 32 || ty.is_float(),
+        _ => false,
+    };
+    let is_product = form.action == Action::Effect(Effect::TensorMma);
+    operands.iter().find(is_wide).filter(|_| is_product).map(|lowered| lowered.span)
+}
+
+/// `wmma.load` and `wmma.store` of shapes that their type does not have: in the words in which ptxas misses the code it would put there.
+fn matrix_without_code(context: &Context) -> Option<String> {
+    let picks = context.picks;
+    if !matches!(context.form.action, Action::Effect(Effect::WmmaLoad | Effect::WmmaStore)) {
+        return None;
+    }
+    let has = |choices: &[(Mod, &'static str)]| {
+        choices.iter().find(|(modifier, _)| picks.has(*modifier)).map(|&(_, name)| name)
+    };
+    let ty = picks.ty(0);
+    let is_k8 = picks.has(Mod::M16n16k8);
+    if !(ty == Type::F64 && !picks.has(Mod::M8n8k4) || is_k8 && matches!(ty, Type::F16 | Type::S32)) {
+        return None;
+    }
+    let part = has(&[(Mod::A, "a"), (Mod::B, "b"), (Mod::C, "c"), (Mod::D, "d")])?;
+    if !is_k8 && part != "c" {
+        return Some("Arguments mismatch for instruction 'mov'".into());
+    }
+    // `.m8n32k16` is the other shape, transposed.
+    let is_transposed = picks.has(Mod::M8n32k16);
+    let shape = has(&[(Mod::M16n16k8, "m16n16k8"), (Mod::M16n16k16, "m16n16k16")]).unwrap_or("m32n8k16");
+    let layout = if picks.has(Mod::Row) != is_transposed { "row" } else { "col" };
+    let spaces = [(Mod::Global, "_global"), (Mod::Shared, "_shared"), (Mod::SharedCta, "_shared")];
+    // Accumulators of halves and numbers have no variants by space.
+    let space = has(&spaces).filter(|_| part != "c").unwrap_or("");
+    let kind = if ty == Type::S32 { "sm72_Integer_wmma" } else { "sm7x_wmma" };
+    let name = match (part, ty) {
+        ("c", Type::S32) => format!("acc_{layout}{space}_update_ptr"),
+        ("c", _) => format!("acc_{}_{layout}{space}_update_ptr", ty.name()),
+        ("d", Type::S32) => format!("store_d_{layout}_s32{space}"),
+        ("d", _) => format!("store_d_{layout}_f16{space}"),
+        (part, _) => format!("load_{part}_{layout}{space}_update_ptr"),
+    };
+    Some(format!("Call to '__cuda_{kind}_{shape}_{name}' requires call prototype"))
+}

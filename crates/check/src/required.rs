@@ -1,0 +1,88 @@
+//! Modifiers that ptxas misses, each in its own words.
+
+use smallvec::SmallVec;
+use syntax::tree::Instruction as Tree;
+
+/// What an instruction lacks, or has too much of, whose types and operands fit.
+pub(crate) fn missing(node: &Tree, name: &str) -> Option<String> {
+    let modifiers: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
+    let has = |words: &[&str]| modifiers.iter().any(|m| words.contains(m));
+    let required = |what: &str| Some(format!("{what} required for instruction '{name}'"));
+    let has_shape = || modifiers.iter().any(|m| is_shape(m));
+    let layouts = || modifiers.iter().filter(|m| is_layout(m)).count();
+    match node.opcode.text {
+        "mma" | "wmma" | "ldmatrix" | "stmatrix" if !has_shape() => required("Shape modifier"),
+        "wgmma" if has(&["mma_async"]) && !has_shape() => required("Shape modifier"),
+        "tcgen05" if has(&["ld", "st"]) && !has_shape() => required("Shape modifier"),
+        "wmma" if has(&["load", "store"]) => (layouts() != 1).then(|| required("layout modifier"))?,
+        "mma" | "wmma" => match layouts() {
+            0 => required("'.alayout.blayout' modifier"),
+            1 => required("'.blayout' modifier"),
+            _ => None,
+        },
+        "cp" if has(&["bulk"]) && !has(&["prefetch", "commit_group", "wait_group"]) => {
+            let completes = has(&["bulk_group", "mbarrier::complete_tx::bytes"]);
+            (!completes).then(|| required(".completion_mechanism modifier"))?
+        }
+        "tcgen05" if has(&["commit"]) && !has(&["mbarrier::arrive::one"]) => {
+            required(".completion_mechanism modifier")
+        }
+        "tcgen05" if has(&["mma"]) && !has(&["block_scale"]) => {
+            let scale = modifiers.iter().find(|m| m.starts_with("scale_vec::") || BLOCKS.contains(m))?;
+            Some(format!("Modifier '.{scale}' requires modifier '.block_scale' for instruction '{name}'"))
+        }
+        "atom" | "red" if !has(&["async"]) && !has(OPERATIONS) => {
+            Some(format!("Illegal operation '' for instruction '{name}'"))
+        }
+        "min" | "max" if node.operands.len() < 4 => match (has(&["abs"]), has(&["xorsign"])) {
+            (true, false) => Some("Modifier '.abs' requires modifier '.xorsign'".into()),
+            (false, true) => Some("Modifier '.xorsign' requires modifier '.abs'".into()),
+            _ => None,
+        },
+        "cvt" if has(&["sat"]) => {
+            let other = modifiers.iter().find(|m| matches!(**m, "relu" | "satfinite"))?;
+            Some(format!("Modifier '.{other}' cannot be combined with modifier '.sat'"))
+        }
+        _ => None,
+    }
+}
+
+const GEOMETRIES: &[&str] = &["1d", "2d", "3d", "a1d", "a2d", "cube", "acube", "2dms", "a2dms"];
+const BLOCKS: &[&str] = &["block16", "block32"];
+const OPERATIONS: &[&str] = &["add", "and", "cas", "dec", "exch", "inc", "max", "min", "or", "popc", "xor"];
+
+/// Does a texture instruction not say what its coordinates are? How many there are depends on it.
+pub(crate) fn lacks_geometry(node: &Tree) -> bool {
+    node.opcode.text == "tex" && !node.modifiers.iter().any(|m| GEOMETRIES.contains(&m.text))
+}
+
+/// What is wrong with the number of state spaces: asynchronous copies name two, `multimem` one at most.
+pub(crate) fn states_wrong_spaces(node: &Tree) -> Option<&'static str> {
+    let spaces: SmallVec<[&str; 4]> =
+        node.modifiers.iter().map(|m| m.text).filter(|m| SPACES.contains(m)).collect();
+    let has = |word: &str| node.modifiers.iter().any(|m| m.text == word);
+    match (node.opcode.text, spaces.as_slice()) {
+        ("cp", [] | [_]) if has("async") && !has("bulk") && (has("ca") || has("cg")) => {
+            Some("Unexpected number of state spaces specified in instruction")
+        }
+        ("cp", [first, others @ ..]) if has("async") && (others.len() > 1 || others.contains(first)) => {
+            Some("State space incorrect for instruction")
+        }
+        ("multimem", [_, _, ..]) => Some("Unexpected number of state spaces specified in instruction"),
+        _ => None,
+    }
+}
+
+const SPACES: &[&str] = &["const", "global", "local", "param", "shared", "shared::cta", "shared::cluster"];
+
+/// `.row` or `.col`
+pub(crate) fn is_layout(word: &str) -> bool {
+    matches!(word, "row" | "col")
+}
+
+/// `.m16n8k16`, `.m8n8`, `.16x64b`
+fn is_shape(word: &str) -> bool {
+    let digit_at = |i: usize| word.as_bytes().get(i).is_some_and(u8::is_ascii_digit);
+    let of_matrix = word.starts_with('m') && digit_at(1) && word.contains('n');
+    of_matrix || digit_at(0) && word.contains('x') && word.contains('b')
+}
