@@ -9,12 +9,12 @@ use syntax::tree::{Block, CallPrototype, Function as FunctionTree, Name, Stateme
 use crate::checker::Checker;
 use crate::context::Sink;
 use crate::function::Owner;
-use crate::instruction::Selection;
 use crate::module::{
     Body, BranchTargetsId, FuncId, Label, LabelId, Node, Param, Prototype, PrototypeId, RegId, Register,
 };
 use crate::moves::Packed;
 use crate::scope::{Entity, Scope};
+use crate::selection::Selection;
 use crate::variable::Place;
 
 /// Elements of vectors, as they are written after the dot.

@@ -5,13 +5,13 @@ use isa::{Form, Space, Type, register_allowed};
 use syntax::tree::{Instruction as Tree, Name, Operand as OperandTree, OperandList};
 
 use crate::body::BodyChecker;
-use crate::instruction::Selection;
 use crate::literal::Const;
 use crate::module::{
     FuncId, Instruction, Node, Operand, Param, Prototype as Signature, PrototypeId, RegId, Symbol,
 };
 use crate::operand::{Lowered, SymbolValue, Value};
 use crate::scope::Entity;
+use crate::selection::Selection;
 
 /// What is called.
 struct Called {

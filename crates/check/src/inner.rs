@@ -48,7 +48,9 @@ fn does_not_fit(context: &Context, i: usize, lowered: &Lowered, text: &str) -> O
             (matches!(lowered.value, Value::Register(_, Type::F32)), "sub")
         }
         (_, Action::Effect(Effect::CpAsyncBulk)) => {
-            (i < 2 && address < 64 && picks.has(Mod::SharedCluster), "mov")
+            // From another block's shared memory 32 bits do.
+            let from_global = picks.has(Mod::SharedCluster) && picks.has(Mod::Global);
+            (i < 2 && address < 64 && from_global, "mov")
         }
         (_, Action::Effect(Effect::CopyTensor)) => (address < 32 && picks.has(Mod::SharedCluster), "mov"),
         (_, Action::Effect(Effect::StoreAsync)) => (address < 32, "mov"),

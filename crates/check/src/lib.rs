@@ -28,6 +28,7 @@ mod order;
 mod ranges;
 mod required;
 mod scope;
+mod selection;
 mod special;
 mod texture;
 mod variable;

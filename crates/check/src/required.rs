@@ -1,10 +1,14 @@
 //! Modifiers that ptxas misses, each in its own words.
 
+use diag::Code;
 use smallvec::SmallVec;
 use syntax::tree::Instruction as Tree;
 
 /// What an instruction lacks, or has too much of, whose types and operands fit.
 pub(crate) fn missing(node: &Tree, name: &str) -> Option<String> {
+    if !OPCODES.contains(&node.opcode.text) {
+        return None;
+    }
     let modifiers: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
     let has = |words: &[&str]| modifiers.iter().any(|m| words.contains(m));
     let required = |what: &str| Some(format!("{what} required for instruction '{name}'"));
@@ -47,17 +51,24 @@ pub(crate) fn missing(node: &Tree, name: &str) -> Option<String> {
     }
 }
 
+/// Those that anything may be missing of.
+const OPCODES: &[&str] =
+    &["mma", "wmma", "ldmatrix", "stmatrix", "wgmma", "tcgen05", "cp", "atom", "red", "min", "max", "cvt"];
 const GEOMETRIES: &[&str] = &["1d", "2d", "3d", "a1d", "a2d", "cube", "acube", "2dms", "a2dms"];
 const BLOCKS: &[&str] = &["block16", "block32"];
 const OPERATIONS: &[&str] = &["add", "and", "cas", "dec", "exch", "inc", "max", "min", "or", "popc", "xor"];
 
-/// Does a texture instruction not say what its coordinates are? How many there are depends on it.
-pub(crate) fn lacks_geometry(node: &Tree) -> bool {
-    node.opcode.text == "tex" && !node.modifiers.iter().any(|m| GEOMETRIES.contains(&m.text))
+/// What is wrong with an instruction that has errors, before its operands are counted: how many there are depends on it. Does it
+/// lack a modifier or an operand?
+pub(crate) fn at_once(node: &Tree, name: &str, lacks: bool) -> Option<(Code, String)> {
+    if lacks && node.opcode.text == "tex" && !node.modifiers.iter().any(|m| GEOMETRIES.contains(&m.text)) {
+        return Some((Code::MissingModifier, format!("Geometry modifier required for instruction '{name}'")));
+    }
+    Some((Code::MemorySpace, format!("{} '{name}'", wrong_spaces(node)?)))
 }
 
 /// What is wrong with the number of state spaces: asynchronous copies name two, `multimem` one at most.
-pub(crate) fn states_wrong_spaces(node: &Tree) -> Option<&'static str> {
+fn wrong_spaces(node: &Tree) -> Option<&'static str> {
     let spaces: SmallVec<[&str; 4]> =
         node.modifiers.iter().map(|m| m.text).filter(|m| SPACES.contains(m)).collect();
     let has = |word: &str| node.modifiers.iter().any(|m| m.text == word);

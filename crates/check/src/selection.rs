@@ -1,0 +1,379 @@
+//! What an instruction means, and what is wrong with its modifiers: the form of the table, picks, gates, in the stages in which ptxas
+//! finds fault with them.
+
+use std::ops::RangeBounds;
+use std::rc::Rc;
+
+use diag::{Code, Diagnostic, Span};
+use isa::{Consequence, Form, Gate, Mod, Opcode, Picks, SelectError, Target, Token, Type};
+use smallvec::SmallVec;
+use syntax::tree::Instruction as Tree;
+
+use crate::body::BodyChecker;
+use crate::order::Stage;
+
+/// What an opcode with its modifiers and number of operands means.
+#[derive(Debug)]
+pub(crate) struct Selection {
+    /// The form, or the one that comes nearest.
+    pub(crate) form: Option<&'static Form>,
+    /// What was picked.
+    pub(crate) picks: Picks,
+    /// How ptxas calls it in messages.
+    pub(crate) name: String,
+    pub(crate) errors: Vec<SelectError>,
+    /// What ptxas finds fault with of the modifiers, each with its stage.
+    pub(crate) findings: Vec<Finding>,
+    /// What ptxas says of a form that only lenient checking accepts.
+    pub(crate) refused: Option<String>,
+}
+
+/// Something that is wrong with modifiers.
+#[derive(Debug)]
+pub(crate) struct Finding {
+    pub(crate) stage: Stage,
+    /// The modifier, where they are read one after the other.
+    pub(crate) index: usize,
+    pub(crate) fault: Fault,
+}
+
+#[derive(Debug)]
+pub(crate) enum Fault {
+    Select(SelectError),
+    /// A gate that the module does not pass.
+    Closed(Gate),
+}
+
+impl<'a> BodyChecker<'_, 'a> {
+    pub(crate) fn selection(&mut self, node: &Tree<'a>) -> Rc<Selection> {
+        let last = node.modifiers.last().map_or(node.opcode.span, |modifier| modifier.span);
+        let key = (self.module.source.slice(node.opcode.span.to(last)), node.operands.len());
+        if let Some(found) = self.selections.get(&key) {
+            return found.clone();
+        }
+        let selection = Rc::new(self.select(node));
+        self.selections.insert(key, selection.clone());
+        selection
+    }
+
+    fn select(&self, node: &Tree<'a>) -> Selection {
+        let modifiers: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
+        let mut refused = None;
+        let (opcode, count) = (node.opcode.text, node.operands.len());
+        let selected = isa::select(opcode, &modifiers, count).or_else(|errors| {
+            let lenient = self.module.options.lenient.then(|| isa::select_lenient(opcode, &modifiers, count));
+            let name = crate::opcodes::display_name(opcode, &modifiers);
+            refused = errors.first().map(|error| error.message(&name, &modifiers));
+            lenient.flatten().ok_or(errors)
+        });
+        let (form, picks, errors) = match selected {
+            Ok(selected) => (Some(selected.form()), selected.picks, Vec::new()),
+            Err(errors) => {
+                let (mut types, mut mods) = (Vec::new(), Vec::new());
+                for token in modifiers.iter().filter_map(|m| Token::from_name(m)) {
+                    match token {
+                        Token::Type(ty) => types.push(ty),
+                        Token::Mod(modifier) => mods.push(modifier),
+                    }
+                }
+                let alternates = errors.iter().any(|error| matches!(error, SelectError::Alternate { .. }));
+                let form = errors.iter().find_map(|error| match *error {
+                    SelectError::Arguments { form }
+                    | SelectError::Illegal { form, .. }
+                    | SelectError::Comparison { form, .. }
+                    | SelectError::Alternate { form }
+                    | SelectError::Vector { form }
+                    | SelectError::Missing { form, .. } => Some(form.form()),
+                    _ => None,
+                });
+                // With wrong types or only unknown modifiers no form is near; any will do for what is checked then.
+                let form = form.or_else(|| isa::forms(node.opcode.text).first());
+                types.retain(|ty| !form.is_some_and(|form| form.ignored.contains(ty)));
+                if alternates {
+                    types.retain(|ty| !isa::is_alternate(*ty));
+                }
+                (form, Picks::new(&types, &mods), errors)
+            }
+        };
+        let findings = self.findings(form, &picks, &errors, Opcode::from_name(opcode), &modifiers);
+        let picks = match form {
+            Some(form) if self.module.target.number < 20 && errors.is_empty() => implied_ftz(form, picks),
+            _ => picks,
+        };
+        refused = refused.filter(|_| errors.is_empty());
+        let name = crate::opcodes::display_name(opcode, &modifiers);
+        Selection { form, picks, name, errors, findings, refused }
+    }
+
+    pub(crate) fn is_closed(&self, gate: &Gate) -> bool {
+        !gate.permits(self.module.version, self.module.target)
+    }
+
+    /// What ptxas finds fault with of modifiers.
+    fn findings(
+        &self,
+        form: Option<&'static Form>,
+        picks: &Picks,
+        errors: &[SelectError],
+        opcode: Option<Opcode>,
+        modifiers: &[&str],
+    ) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        // Which layouts there are is looked at later, unless they are too many.
+        let too_many = modifiers.iter().filter(|m| crate::required::is_layout(m)).count() > 2;
+        let is_late = |error: &SelectError| match *error {
+            SelectError::Repeated { index } => {
+                let is_layout = modifiers.get(index).is_some_and(|m| crate::required::is_layout(m));
+                opcode == Some(Opcode::Wmma) && is_layout && !too_many && !modifiers.contains(&"mma")
+            }
+            _ => false,
+        };
+        for error in errors.iter().filter(|error| !hidden(error, errors, modifiers) && !is_late(error)) {
+            let (stage, index) = Stage::of_modifiers(error, opcode, modifiers, picks.types());
+            findings.push(Finding { stage, index, fault: Fault::Select(error.clone()) });
+        }
+        let Some(form) = form.filter(|_| self.module.knows_target()) else { return findings };
+        let mut closed = form.gates(picks);
+        let mut closed_words: Vec<Gate> = Vec::new();
+        let tokens = modifiers.iter().enumerate().filter_map(|(i, m)| Some((i, Token::from_name(m)?)));
+        for (index, token) in tokens {
+            if !has_own_gates(token) && form.slots.iter().all(|slot| slot.choice(token).is_none()) {
+                continue;
+            }
+            for gate in isa::token_gates(form, token) {
+                closed.retain(|other| *other != gate);
+                if self.is_closed(&gate) && !closed_words.contains(&gate) {
+                    closed_words.push(gate);
+                    let is_foreign = form.slots.iter().all(|slot| slot.choice(token).is_none());
+                    let (stage, index) = match is_late_word(token) || is_foreign && is_restriction(token) {
+                        true => {
+                            let (stage, place) = crate::order::refusal(modifiers[index]);
+                            (stage, place.saturating_sub(1))
+                        }
+                        false => (Stage::Word, index),
+                    };
+                    findings.push(Finding { stage, index, fault: Fault::Closed(gate) });
+                }
+            }
+        }
+        let has_types =
+            !errors.iter().any(|e| matches!(e, SelectError::Types | SelectError::Alternate { .. }));
+        for gate in closed.into_iter().filter(|gate| self.is_closed(gate)) {
+            let stage = stage_of(&gate);
+            if has_types || stage != Stage::Words {
+                findings.push(Finding { stage, index: 0, fault: Fault::Closed(gate) });
+            }
+        }
+        findings
+    }
+
+    /// Reports what is wrong with modifiers, of some stages.
+    pub(crate) fn modifiers(
+        &mut self,
+        node: &Tree<'a>,
+        selection: &Selection,
+        stages: impl RangeBounds<Stage>,
+    ) {
+        for finding in selection.findings.iter().filter(|finding| stages.contains(&finding.stage)) {
+            match &finding.fault {
+                Fault::Select(error) => {
+                    self.report_select(node, selection, error, finding.stage, finding.index)
+                }
+                Fault::Closed(gate) if self.has_plain_offset && crate::texture::is_of_offsets(gate) => {}
+                Fault::Closed(gate) => {
+                    self.report_closed(node, selection, gate, finding.stage, finding.index)
+                }
+            }
+        }
+    }
+
+    /// Reports an error that ends the instruction.
+    pub(crate) fn report_last(&mut self, node: &Tree<'a>, selection: &Selection, error: &SelectError) {
+        let (stage, _) = Stage::of_modifiers(error, Opcode::from_name(node.opcode.text), &[], &[]);
+        self.report_select(node, selection, error, stage, 0);
+    }
+
+    fn report_select(
+        &mut self,
+        node: &Tree<'a>,
+        selection: &Selection,
+        error: &SelectError,
+        stage: Stage,
+        place: usize,
+    ) {
+        let modifiers: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
+        let head = head(node);
+        let modifier = |index: usize| node.modifiers.get(index).map_or(head, |m| m.span);
+        let (code, span) = match error {
+            SelectError::UnknownInstruction => (Code::UnknownInstruction, node.opcode.span),
+            SelectError::UnknownModifier { index } => (Code::UnknownModifier, modifier(*index)),
+            SelectError::Repeated { index } => (Code::RepeatedModifier, modifier(*index)),
+            SelectError::Types | SelectError::Alternate { .. } => (Code::InstructionTypes, head),
+            SelectError::Arguments { .. } => (Code::ArgumentsMismatch, node.span),
+            SelectError::Illegal { index, .. } => (Code::IllegalModifier, modifier(*index)),
+            SelectError::Comparison { index, .. } => (Code::ComparisonMismatch, modifier(*index)),
+            SelectError::Missing { .. } => (Code::MissingModifier, head),
+            SelectError::Vector { .. } => (Code::VectorSize, head),
+        };
+        let mut help = error.help(node.opcode.text);
+        if let SelectError::UnknownModifier { index } = error
+            && let Some(written) = modifiers.get(*index)
+        {
+            let names = isa::forms(node.opcode.text)
+                .iter()
+                .flat_map(|form| form.slots)
+                .flat_map(|slot| slot.choices)
+                .map(|choice| choice.token.name());
+            if let Some(near) = diag::nearest(written, names) {
+                help = Some(format!("did you mean '.{near}'?"));
+            }
+        }
+        if *error == SelectError::Types && self.packed_set(node, selection) {
+            return;
+        }
+        let special = selection.form.and_then(|form| {
+            let at = (self.module.version, self.module.target);
+            crate::wording::special(error, form, &selection.name, &selection.picks, &modifiers, at)
+        });
+        let messages = special.unwrap_or_else(|| vec![error.message(&selection.name, &modifiers)]);
+        for message in messages {
+            self.sink().report(stage, place, Diagnostic::error(code, span, message)).maybe_help(help.clone());
+        }
+    }
+
+    /// `set.u16x2`, which ptxas has for one target and the manual for none. Was it that?
+    fn packed_set(&mut self, node: &Tree<'a>, selection: &Selection) -> bool {
+        let ("set", [ty @ (Type::U16x2 | Type::S16x2)]) = (node.opcode.text, selection.picks.types()) else {
+            return false;
+        };
+        if node.modifiers.iter().any(|m| matches!(m.text, "and" | "or" | "xor")) {
+            return false;
+        }
+        let target = self.module.target;
+        let message = format!("Instruction 'set{ty}' not supported on .target '{target}'");
+        let help = "the manual knows no such instruction";
+        let span = node.opcode.span;
+        self.sink().error_at(Stage::Types, Code::RequiresTarget, span, message).help(help);
+        true
+    }
+
+    fn report_closed(
+        &mut self,
+        node: &Tree<'a>,
+        selection: &Selection,
+        gate: &Gate,
+        stage: Stage,
+        place: usize,
+    ) {
+        // Point at the modifier that the message names, if there is one.
+        let named = node.modifiers.iter().find(|m| gate.modifier() == Some(m.text));
+        let span = named.map_or(node.opcode.span, |m| m.span);
+        let message = match stage {
+            // It calls a rounding illegal of an instruction whose other roundings are older.
+            Stage::RoundingGate => format!("Illegal rounding modifier for instruction '{}'", selection.name),
+            _ => selection.gate_message(gate, self.module.target),
+        };
+        let (code, help) = match gate.requires {
+            isa::Requirement::Version(_) => (Code::RequiresVersion, self.module.version_help()),
+            _ => (Code::RequiresTarget, self.module.target_help()),
+        };
+        self.sink().report(stage, place, Diagnostic::error(code, span, message)).help(help);
+    }
+}
+
+impl Selection {
+    /// What ptxas says of a gate that is closed.
+    fn gate_message(&self, gate: &Gate, target: Target) -> String {
+        let space = self.picks.mods().iter().find(|m| m.space().is_some());
+        match (self.form, space) {
+            // It names the space last: `atom.add.f16.global`.
+            (Some(form), Some(space)) if form.opcode == Opcode::Atom => {
+                gate.message_with(space.name(), target)
+            }
+            _ => {
+                let types: String = self.picks.types().iter().map(|ty| format!(".{}", ty.name())).collect();
+                gate.message(target).replace("{types}", &types)
+            }
+        }
+    }
+}
+
+/// The opcode and its modifiers.
+pub(crate) fn head(node: &Tree) -> Span {
+    node.modifiers.last().map_or(node.opcode.span, |last| node.opcode.span.to(last.span))
+}
+
+/// When ptxas says that a gate is closed.
+pub(crate) fn stage_of(gate: &Gate) -> Stage {
+    match gate.stage {
+        isa::Stage::Token => Stage::Words,
+        isa::Stage::Form => Stage::FormGate,
+        isa::Stage::Modifier => Stage::ModifierGate,
+        isa::Stage::Result => Stage::ResultGate,
+        isa::Stage::Rounding => Stage::RoundingGate,
+        isa::Stage::Late => Stage::LateGate,
+    }
+}
+
+/// Does a modifier or type have its gates even on instructions that do not take it?
+fn has_own_gates(token: Token) -> bool {
+    match token {
+        Token::Type(ty) => isa::is_alternate(ty),
+        Token::Mod(Mod::Abs | Mod::Satfinite | Mod::Mmio) => true,
+        Token::Mod(Mod::Alias | Mod::Aligned | Mod::Async | Mod::LaunchDependents | Mod::Wait) => true,
+        Token::Mod(Mod::MbarrierInit | Mod::SyncRestrictSharedCluster | Mod::SyncRestrictSharedCta) => true,
+        Token::Mod(Mod::Oob | Mod::Read | Mod::Relu | Mod::SpOrderedMetadata | Mod::IsCanceled) => true,
+        Token::Mod(Mod::GetFirstCtaid | Mod::GetFirstCtaidX | Mod::GetFirstCtaidY | Mod::GetFirstCtaidZ) => {
+            true
+        }
+        Token::Mod(modifier) => is_late_word(token) || is_tensor_shape(modifier.name()),
+    }
+}
+
+/// `.32x32b` and the like, `.m16n8`, `.m16n16`.
+fn is_tensor_shape(name: &str) -> bool {
+    matches!(name, "m16n16" | "m16n8")
+        || name.contains('x') && name.contains('b') && name.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// What fences are restricted to.
+fn is_restriction(token: Token) -> bool {
+    let restrictions = [Mod::MbarrierInit, Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta];
+    matches!(token, Token::Mod(modifier) if restrictions.contains(&modifier))
+}
+
+/// Words of tcgen05 and of block scaling: what they need is said late, before they are refused.
+fn is_late_word(token: Token) -> bool {
+    let Token::Mod(modifier) = token else { return false };
+    let name = modifier.name();
+    ["collector::", "kind::", "scale_vec::"].iter().any(|prefix| name.starts_with(prefix))
+        || matches!(name, "block16" | "block32" | "block_scale")
+}
+
+/// A modifier that is illegal hides that others are missing, except the operators of comparisons.
+fn hidden(error: &SelectError, all: &[SelectError], modifiers: &[&str]) -> bool {
+    matches!(error, SelectError::Missing { slot, .. } if !matches!(*slot, "CmpOp" | "BoolOp"))
+        && all.iter().any(|error| match error {
+            SelectError::Illegal { index, .. } => {
+                let written = modifiers.get(*index).copied().unwrap_or_default();
+                let is_query = Mod::from_name(written).is_some_and(crate::wording::is_query);
+                !matches!(written, "ftz" | "sat")
+                    && (is_query || Stage::of_modifiers(error, None, modifiers, &[]).0 != Stage::ModifierLast)
+            }
+            _ => false,
+        })
+}
+
+/// On sm_1x, single-precision instructions flush subnormals without being told.
+fn implied_ftz(form: &Form, picks: Picks) -> Picks {
+    let takes_ftz = form.slots.iter().any(|slot| slot.choice(Token::Mod(Mod::Ftz)).is_some());
+    if !takes_ftz || picks.has(Mod::Ftz) || !picks.types().contains(&Type::F32) {
+        return picks;
+    }
+    let with = picks.with(Mod::Ftz);
+    let legal = form.rules.iter().filter(|rule| rule.applies(&with)).all(|rule| match rule.then {
+        Consequence::Needs(needs, _) => needs.iter().all(|condition| condition.holds(&with)),
+        Consequence::Gates(_) => true,
+    });
+    if legal { with } else { picks }
+}
