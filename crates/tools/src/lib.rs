@@ -10,9 +10,12 @@ mod clock;
 mod cluster;
 mod finding;
 mod init;
+mod place;
 mod race;
+mod release;
 mod shadow;
 mod sync;
+mod words;
 
 pub use checker::Checker;
 pub use finding::{Finding, FindingKind, Site, Tool, Tools};

@@ -5,129 +5,24 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Arc;
 
-use diag::Span;
 use isa::Space;
-use vm::{AccessEvent, AccessKind, Completion, LaneAccess, Scope, Semantics};
+use vm::{AccessEvent, AccessKind, Completion, LaneAccess};
 
-use crate::block::{BlockOrder, Mark, WARP};
-use crate::clock::{Clock, Epoch, OBJECTS, Stamp};
+use crate::block::{BlockOrder, WARP};
+use crate::clock::{Epoch, OBJECTS, Stamp};
 use crate::cluster::ClusterOrder;
+use crate::place::{Extents, Place};
+use crate::release::{NearMiss, Patterns, Variable};
 use crate::shadow::{Context, ROW_WORDS, Record, Shadow};
-
-/// An instruction's access to memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Place {
-    pub span: Span,
-    pub kind: AccessKind,
-    pub semantics: Semantics,
-    pub space: Space,
-    pub bytes: u64,
-}
-
-impl Place {
-    /// Other threads may answer it, or be answered by it.
-    fn is_strong(&self) -> bool {
-        self.semantics.is_strong()
-    }
-
-    /// Neither is torn or lost if both are made at the same time: they are morally strong (PTX ISA 8.6).
-    fn is_strong_with(&self, other: &Place, scope: Scope) -> bool {
-        let reaches = |place: &Place| scope == Scope::Cta || place.semantics.scope >= Some(scope);
-        self.is_strong() && other.is_strong() && reaches(self) && reaches(other) && self.bytes == other.bytes
-    }
-
-    /// In words.
-    pub fn access(&self) -> &'static str {
-        match (self.kind, self.is_strong()) {
-            (AccessKind::Load, false) => "reads",
-            (AccessKind::Load, true) => "reads (strong)",
-            (AccessKind::Store, false) => "writes",
-            (AccessKind::Store, true) => "writes (strong)",
-            (AccessKind::Atomic | AccessKind::TexelAtomic, _) => "reads and writes atomically",
-            (AccessKind::CopyRead, _) => "copies from here",
-            (AccessKind::CopyWrite, _) => "copies to here",
-            (AccessKind::CopyReduce, _) => "reduces into",
-            (AccessKind::Mbarrier, false) => "makes or ends an mbarrier object",
-            (AccessKind::Mbarrier | AccessKind::MbarrierTest, _) => "uses an mbarrier object",
-            (AccessKind::MatrixLoad, _) => "reads rows of a matrix",
-            (AccessKind::MatrixStore, _) => "writes rows of a matrix",
-            (AccessKind::TexelLoad, _) => "reads texels",
-            (AccessKind::TexelStore, _) => "writes texels",
-        }
-    }
-}
-
-/// What was released with the value of a variable.
-#[derive(Clone)]
-struct Release {
-    block: u32,
-    scope: Scope,
-    clock: Arc<Clock>,
-    place: u32,
-}
-
-/// A place in memory that strong writes go to.
-#[derive(Default)]
-struct Variable {
-    releases: Vec<Release>,
-    /// The latest strong write without a release.
-    relaxed: Option<(Stamp, u32)>,
-}
-
-/// A released value that a thread has read without acquiring.
-struct SeenRelease {
-    /// Where: the block, of shared memory, and the address.
-    variable: (Option<u32>, u64),
-    /// That of the read.
-    scope: Scope,
-    release: Release,
-}
-
-/// What a thread did that may become part of a pattern.
-#[derive(Default)]
-struct Patterns {
-    /// A fence: strong writes after it release what the thread knew.
-    fence: Option<(Scope, Mark, u32)>,
-    /// Strong reads of released values: a fence after them acquires.
-    read: Vec<SeenRelease>,
-}
-
-/// Why threads learned nothing where they might have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Miss {
-    /// The release does not reach the other block.
-    ReleaseScope,
-    /// The acquire does not.
-    AcquireScope,
-    /// The write is no release.
-    NoRelease,
-    /// The read is no acquire.
-    NoAcquire,
-}
-
-/// A write and a read that could have ordered something and did not.
-#[derive(Clone)]
-pub(crate) struct NearMiss {
-    pub miss: Miss,
-    /// Places of the write and of the read.
-    pub write: u32,
-    pub read: u32,
-    /// What would have become known.
-    clock: Clock,
-}
-
-/// Misses of a block that are kept: each pair of places once.
-const MOST_MISSES: usize = 64;
 
 /// A block that runs.
 pub(crate) struct RunningBlock {
     pub order: BlockOrder,
     shared: Shadow,
-    variables: HashMap<u64, Variable>,
-    patterns: HashMap<u32, Patterns>,
-    misses: Vec<NearMiss>,
+    pub variables: HashMap<u64, Variable>,
+    pub patterns: HashMap<u32, Patterns>,
+    pub misses: Vec<NearMiss>,
     /// Copies whose mbarrier object has not been named yet, by thread.
     unnamed: Vec<(LaneAccess, u32)>,
 }
@@ -145,61 +40,20 @@ pub(crate) struct Race {
     pub miss: Option<NearMiss>,
 }
 
-/// Blocks of the grid and of a cluster.
-#[derive(Clone, Copy)]
-pub(crate) struct Extents {
-    pub grid: [u32; 3],
-    pub cluster: [u32; 3],
-}
-
-impl Default for Extents {
-    fn default() -> Extents {
-        Extents { grid: [1; 3], cluster: [1; 3] }
-    }
-}
-
-impl Extents {
-    /// The linear index of a block.
-    fn index(&self, [x, y, z]: [u32; 3]) -> u32 {
-        let [nx, ny, _] = self.grid.map(|n| n.max(1));
-        x.wrapping_add(nx.wrapping_mul(y.wrapping_add(ny.wrapping_mul(z))))
-    }
-
-    /// `%ctaid` of a block.
-    fn ctaid(&self, index: u32) -> [u32; 3] {
-        let [nx, ny, _] = self.grid.map(|n| n.max(1));
-        [index % nx, index / nx % ny, index / nx / ny]
-    }
-
-    /// The linear index of the first block of the cluster of a block.
-    fn cluster_of(&self, ctaid: [u32; 3]) -> u32 {
-        self.index(std::array::from_fn(|axis| ctaid[axis] - ctaid[axis] % self.cluster[axis].max(1)))
-    }
-
-    /// The least scope that has the threads of both blocks.
-    fn scope(&self, one: u32, other: u32) -> Scope {
-        match () {
-            () if one == other => Scope::Cta,
-            () if self.cluster_of(self.ctaid(one)) == self.cluster_of(self.ctaid(other)) => Scope::Cluster,
-            () => Scope::Gpu,
-        }
-    }
-}
-
 /// What orders the accesses of a launch, and who made them.
 #[derive(Default)]
 pub(crate) struct Races {
-    extents: Extents,
+    pub extents: Extents,
     threads: u32,
     /// Lanes of a warp go in step: targets before sm_70.
     lock_step: bool,
     pub places: Vec<Place>,
     known_places: HashMap<Place, u32>,
-    blocks: HashMap<u32, Box<RunningBlock>>,
+    pub blocks: HashMap<u32, Box<RunningBlock>>,
     /// Those of several blocks, by their first block.
     clusters: HashMap<u32, ClusterOrder>,
     global: Shadow,
-    variables: HashMap<u64, Variable>,
+    pub variables: HashMap<u64, Variable>,
     /// Threads that have come to the barrier of the grid, and ended threads.
     at_grid_barrier: u64,
     exited: u64,
@@ -275,7 +129,7 @@ impl Races {
         Races { extents, threads, lock_step, ..Races::default() }
     }
 
-    fn index(&self, ctaid: [u32; 3]) -> u32 {
+    pub fn index(&self, ctaid: [u32; 3]) -> u32 {
         self.extents.index(ctaid)
     }
 
@@ -361,7 +215,7 @@ impl Races {
         })
     }
 
-    fn place(&mut self, place: Place) -> u32 {
+    pub fn place(&mut self, place: Place) -> u32 {
         let next = self.places.len() as u32;
         let number = *self.known_places.entry(place).or_insert(next);
         if number == next {
@@ -450,7 +304,11 @@ impl Races {
     }
 
     /// The block whose shared memory a thread of another one accesses, if that is so; to be put back.
-    fn take_owner(&mut self, block: &RunningBlock, lane: &LaneAccess) -> Option<(u32, Box<RunningBlock>)> {
+    pub fn take_owner(
+        &mut self,
+        block: &RunningBlock,
+        lane: &LaneAccess,
+    ) -> Option<(u32, Box<RunningBlock>)> {
         let owner = self.index(lane.owner);
         if lane.space != Space::Shared || owner == block.order.index {
             return None;
@@ -512,85 +370,6 @@ impl Races {
         self.blocks.extend(other);
     }
 
-    /// What a strong access learns and tells.
-    fn answer(&mut self, block: &mut RunningBlock, lane: &LaneAccess, place: u32) {
-        let Place { kind, semantics, .. } = self.places[place as usize];
-        let Some(scope) = semantics.scope else { return };
-        let (own, thread) = (block.order.index, lane.thread);
-        let shared = lane.space == Space::Shared;
-        let key = (shared.then_some(self.index(lane.owner)), lane.address);
-        let extents = self.extents;
-        let mut other = self.take_owner(block, lane);
-        let RunningBlock { order, variables, patterns, misses, .. } = block;
-        let variables = match &mut other {
-            Some((_, other)) => &mut other.variables,
-            None if shared => variables,
-            None => &mut self.variables,
-        };
-        if kind.reads()
-            && let Some(variable) = variables.get(&lane.address)
-        {
-            let mut miss = |miss, write, clock: &Clock| {
-                let is_this = |m: &NearMiss| (m.miss, m.write, m.read) == (miss, write, place);
-                if let Some(known) = misses.iter_mut().find(|m| is_this(m)) {
-                    known.clock.join(clock);
-                } else if misses.len() < MOST_MISSES {
-                    misses.push(NearMiss { miss, write, read: place, clock: clock.clone() });
-                }
-            };
-            let pattern = patterns.entry(thread).or_default();
-            pattern.read.retain(|seen| seen.variable != key);
-            for release in &variable.releases {
-                let clock = &release.clock;
-                let least = extents.scope(release.block, own);
-                if release.scope < least {
-                    miss(Miss::ReleaseScope, release.place, clock);
-                } else if scope < least {
-                    miss(Miss::AcquireScope, release.place, clock);
-                } else if semantics.order.acquires() {
-                    order.acquire(thread, &release.clock);
-                } else {
-                    pattern.read.push(SeenRelease { variable: key, scope, release: release.clone() });
-                    miss(Miss::NoAcquire, release.place, clock);
-                }
-            }
-            if let Some((stamp, write)) = variable.relaxed {
-                let mut clock = Clock::default();
-                clock.raise(stamp.block, stamp.thread, stamp.epoch + 1);
-                miss(Miss::NoRelease, write, &clock);
-            }
-        }
-        if kind.writes() {
-            publish(order, variables, patterns, lane, (kind, semantics, scope), place);
-        }
-        self.blocks.extend(other);
-    }
-
-    /// Threads execute a fence.
-    pub fn fence(&mut self, ctaid: [u32; 3], semantics: Semantics, span: Span, threads: &[u32]) {
-        // Fences between proxies name no scope, and order no threads.
-        let Some(scope) = semantics.scope else { return };
-        let (kind, space) = (AccessKind::Load, Space::Generic);
-        let place = self.place(Place { span, kind, semantics, space, bytes: 0 });
-        let (own, extents) = (self.index(ctaid), self.extents);
-        let block = self.block(ctaid);
-        for &thread in threads {
-            let pattern = block.patterns.entry(thread).or_default();
-            if semantics.order.acquires() {
-                for SeenRelease { scope: of_read, release, .. } in std::mem::take(&mut pattern.read) {
-                    let reaches = scope.min(of_read) >= extents.scope(release.block, own);
-                    if reaches {
-                        block.order.acquire(thread, &release.clock);
-                    }
-                }
-            }
-            if semantics.order.releases() {
-                let pattern = block.patterns.entry(thread).or_default();
-                pattern.fence = Some((scope, block.order.mark(thread), place));
-            }
-        }
-    }
-
     /// A thread's bulk copies to a block of its cluster complete on an mbarrier object there.
     pub fn name_copies(&mut self, ctaid: [u32; 3], thread: u32, owner: [u32; 3], object: u64) {
         let index = self.index(ctaid);
@@ -635,59 +414,6 @@ impl Races {
             self.blocks.remove(&index);
         }
         over
-    }
-}
-
-/// What a strong write tells those who read it.
-fn publish(
-    order: &mut BlockOrder,
-    variables: &mut HashMap<u64, Variable>,
-    patterns: &HashMap<u32, Patterns>,
-    lane: &LaneAccess,
-    (kind, semantics, scope): (AccessKind, Semantics, Scope),
-    place: u32,
-) {
-    let (own, thread) = (order.index, lane.thread);
-    let is_atomic = kind.reads();
-    let mut releases = Vec::new();
-    if let Some((fence_scope, mark, fence)) =
-        patterns.get(&thread).and_then(|patterns| patterns.fence.as_ref())
-    {
-        let mut clock = Clock::default();
-        order.tell(thread, mark, &mut clock);
-        // Whichever reaches less far.
-        let by = if *fence_scope < scope { *fence } else { place };
-        releases.push((scope.min(*fence_scope), clock, by));
-    }
-    if semantics.order.releases() {
-        let mut clock = Clock::default();
-        let mark = order.mark(thread);
-        order.tell(thread, &mark, &mut clock);
-        releases.push((scope, clock, place));
-    }
-    if releases.is_empty() && is_atomic {
-        // What was released before stays so.
-        return;
-    }
-    let variable = variables.entry(lane.address).or_default();
-    if !is_atomic {
-        variable.releases.clear();
-    }
-    variable.relaxed = None;
-    if releases.is_empty() {
-        let stamp = Stamp { block: own, thread: thread as u16, epoch: order.epoch(thread) };
-        variable.relaxed = Some((stamp, place));
-    }
-    for (scope, clock, place) in releases {
-        match variable.releases.iter_mut().find(|known| known.block == own && known.scope == scope) {
-            Some(known) => {
-                Arc::make_mut(&mut known.clock).join(&clock);
-                known.place = place;
-            }
-            None => {
-                variable.releases.push(Release { block: own, scope, clock: Arc::new(clock), place });
-            }
-        }
     }
 }
 
