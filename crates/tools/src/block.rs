@@ -105,6 +105,21 @@ pub(crate) struct Mark {
     extra: Option<Arc<Clock>>,
 }
 
+impl Mark {
+    /// What happened at a stamp happens before; `by`: block and thread whose knowledge it is.
+    pub fn knows(&self, &(block, by): &(u32, u16), stamp: Stamp) -> bool {
+        let is_own = stamp.block == block && stamp.thread < OBJECTS;
+        let bound = match () {
+            () if stamp.thread == by => self.bound,
+            () if u32::from(stamp.thread) / WARP == u32::from(by) / WARP => self.warp_floor.max(self.floor),
+            () => self.floor,
+        };
+        is_own && stamp.epoch < bound
+            || self.common.knows(stamp)
+            || self.extra.as_ref().is_some_and(|extra| extra.knows(stamp))
+    }
+}
+
 impl BlockOrder {
     pub fn new(index: u32, threads: u32) -> BlockOrder {
         let count = threads as usize;

@@ -7,17 +7,21 @@ use std::sync::{Arc, Mutex};
 use diag::Span;
 use isa::{Mod, Opcode, Space};
 use vm::{
-    AccessEvent, BarrierArrival, BarrierRelease, BarrierWait, CopyGroup, CopyGroupEvent, DeviceCall,
-    DeviceFunction, EnterEvent, ExitEvent, FenceEvent, Launch, LaunchObserver, MbarrierEvent, MbarrierOp,
-    OperationEvent, WarpEvent, WarpKind,
+    AccessEvent, AsyncEvent, AsyncStep, BarrierArrival, BarrierRelease, BarrierWait, CopyGroup,
+    CopyGroupEvent, DeviceCall, DeviceFunction, EnterEvent, ExitEvent, FenceEvent, Launch, LaunchObserver,
+    MbarrierEvent, MbarrierOp, OperationEvent, WarpEvent, WarpKind,
 };
 
+use crate::asynchronous::Asynchronous;
 use crate::block::WARP;
 use crate::finding::{Finding, FindingKind, Findings, Site, Tool, Tools};
 use crate::init::Values;
 use crate::place::Extents;
 use crate::race::Races;
+use crate::results::Results;
 use crate::sync::{BlockUse, Misuse};
+use crate::waits::Work;
+use crate::warpgroup::Warpgroups;
 
 /// The number of the barrier of the cluster in events.
 const CLUSTER_BARRIER: u64 = 16;
@@ -39,6 +43,10 @@ pub struct Checker {
     relaxed: HashSet<u32>,
     /// Loads of parameters, by where they begin.
     param_loads: HashSet<u32>,
+    asynchronous: Asynchronous,
+    pub(crate) results: Results,
+    /// By block.
+    warpgroups: HashMap<[u32; 3], Warpgroups>,
     pub(crate) values: Values,
     /// Allocations that hold nothing at the next launch's beginning.
     undefined: Vec<(u64, u64)>,
@@ -60,6 +68,9 @@ impl Checker {
             aligned: HashMap::new(),
             relaxed: HashSet::new(),
             param_loads: HashSet::new(),
+            asynchronous: Asynchronous::default(),
+            results: Results::default(),
+            warpgroups: HashMap::new(),
             values: Values::default(),
             undefined: Vec::new(),
             findings: Findings::default(),
@@ -108,6 +119,11 @@ impl Checker {
         self.undefined.push((address, bytes));
     }
 
+    /// Registers that asynchronous instructions write are followed.
+    fn follows_results(&self) -> bool {
+        self.tools.has(Tool::Synccheck) && !self.asynchronous.issues.is_empty()
+    }
+
     /// Runs a check of synchronisation.
     fn check_use(&mut self, block: [u32; 3], check: impl FnOnce(&mut BlockUse, &mut Vec<Misuse>)) {
         let mut found = Vec::new();
@@ -128,6 +144,9 @@ impl LaunchObserver for Checker {
         self.races = Races::new(extents, self.threads, lock_step);
         self.uses.clear();
         self.values = Values::default();
+        self.asynchronous = Asynchronous::of(module);
+        self.races.signals.clone_from(&self.asynchronous.signals);
+        self.results = Results::default();
         self.undefined.iter().for_each(|&(address, bytes)| self.values.forget(address, bytes));
         if self.aligned.is_empty() {
             let bodies = module.functions.iter().filter_map(|function| function.body.as_ref());
@@ -203,6 +222,20 @@ impl LaunchObserver for Checker {
 
     fn fence(&mut self, fence: &FenceEvent) {
         self.races.fence(fence.block, fence.semantics, fence.span, fence.threads);
+        if self.asynchronous.proxy_fences.contains(&fence.span.start) {
+            self.races.fence_proxies(fence.block, fence.threads);
+        }
+    }
+
+    fn async_step(&mut self, event: &AsyncEvent) {
+        let AsyncEvent { block, step, span, threads } = *event;
+        self.races.step(block, step, threads);
+        if self.follows_results() {
+            self.results.step(block, step, threads);
+        }
+        if matches!(step, AsyncStep::SetRegisters { .. }) {
+            self.warpgroups.entry(block).or_default().execute(span, threads);
+        }
     }
 
     fn warp(&mut self, event: &WarpEvent) {
@@ -235,9 +268,12 @@ impl LaunchObserver for Checker {
     fn mbarrier(&mut self, event: &MbarrierEvent) {
         let MbarrierEvent { block, thread, address, owner, op, .. } = *event;
         if event.by_copy {
-            self.races.name_copies(block, thread, owner, address);
-            self.take_races();
+            self.races.name_work(Work::Object, block, thread, owner, address);
+        } else if self.asynchronous.commits.contains(&event.span.start) {
+            self.races.name_work(Work::Tensor, block, thread, owner, address);
         }
+        self.take_races();
+        let is_relaxed = self.asynchronous.relaxed.contains(&event.span.start);
         match op {
             MbarrierOp::Init => {
                 self.check_use(owner, |uses, found| uses.make_object(address, (event.span, thread), found));
@@ -248,7 +284,7 @@ impl LaunchObserver for Checker {
                 return;
             }
             MbarrierOp::Test { .. } => {
-                if event.over {
+                if event.over && !is_relaxed {
                     self.races.wait_object(block, thread, owner, address);
                 }
                 return;
@@ -257,6 +293,7 @@ impl LaunchObserver for Checker {
                 self.races.block(block).order.commit_or_wait(thread, CopyGroup::WaitAll);
                 self.races.arrive_object(block, thread, owner, address);
             }
+            MbarrierOp::Arrive { .. } | MbarrierOp::ArriveExpecting { .. } if is_relaxed => {}
             MbarrierOp::Arrive { .. } | MbarrierOp::ArriveExpecting { .. } => {
                 self.races.arrive_object(block, thread, owner, address);
             }
@@ -272,19 +309,29 @@ impl LaunchObserver for Checker {
         if self.races.exit(event.block, event.threads) {
             self.uses.remove(&event.block);
             self.values.end_block(event.block);
+            self.results.end_block(event.block);
+            if let Some(warpgroups) = self.warpgroups.remove(&event.block) {
+                warpgroups.finish().for_each(|part| self.add_part(event.block, &part));
+            }
         }
     }
 
     fn wants_operations(&self) -> bool {
-        self.tools.has(Tool::Initcheck)
+        self.tools.has(Tool::Initcheck) || self.follows_results()
     }
 
     fn operation(&mut self, event: &OperationEvent) {
+        if self.follows_results() {
+            let issue = self.asynchronous.issues.get(&event.span.start).copied();
+            self.results.operation(event, issue.filter(|issue| issue.is_made_by(event.kind)));
+            self.take_results();
+        }
         self.values.operation(event);
         self.take_uses();
     }
 
     fn enter(&mut self, event: &EnterEvent) {
+        self.results.enter(event.chunk, event.window);
         self.values.enter(event);
     }
 

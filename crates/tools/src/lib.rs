@@ -4,6 +4,7 @@
 //! [`Finding`]s which two places are at odds, which threads, and what would mend it.
 #![forbid(unsafe_code)]
 
+mod asynchronous;
 mod block;
 mod checker;
 mod clock;
@@ -11,10 +12,14 @@ mod cluster;
 mod finding;
 mod init;
 mod place;
+mod proxies;
 mod race;
 mod release;
+mod results;
 mod shadow;
 mod sync;
+mod waits;
+mod warpgroup;
 mod words;
 
 pub use checker::Checker;

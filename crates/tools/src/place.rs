@@ -4,6 +4,8 @@ use diag::Span;
 use isa::Space;
 use vm::{AccessKind, Scope, Semantics};
 
+use crate::waits::Work;
+
 /// An instruction's access to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Place {
@@ -12,6 +14,10 @@ pub(crate) struct Place {
     pub semantics: Semantics,
     pub space: Space,
     pub bytes: u64,
+    /// Who does it, if not the thread itself.
+    pub work: Option<Work>,
+    /// It tells an mbarrier object that asynchronous work is done.
+    pub signal: bool,
 }
 
 impl Place {
@@ -22,13 +28,31 @@ impl Place {
 
     /// Neither is torn or lost if both are made at the same time: they are morally strong (PTX ISA 8.6).
     pub fn is_strong_with(&self, other: &Place, scope: Scope) -> bool {
+        let is_of_object =
+            |place: &Place| matches!(place.kind, AccessKind::Mbarrier | AccessKind::MbarrierTest);
+        if (self.signal || other.signal) && is_of_object(self) && is_of_object(other) {
+            // The hardware makes these, whatever scope a waiting thread has in mind.
+            return self.is_strong() && other.is_strong();
+        }
         let reaches = |place: &Place| scope == Scope::Cta || place.semantics.scope >= Some(scope);
         self.is_strong() && other.is_strong() && reaches(self) && reaches(other) && self.bytes == other.bytes
+    }
+
+    /// A write of the thread itself.
+    pub fn is_generic_write(&self) -> bool {
+        matches!(self.kind, AccessKind::Store | AccessKind::Atomic | AccessKind::MatrixStore)
+    }
+
+    /// A read through the async proxy.
+    pub fn is_async_read(&self) -> bool {
+        matches!(self.kind, AccessKind::CopyRead | AccessKind::MatrixLoad)
+            && self.work.is_some_and(Work::is_of_async_proxy)
     }
 
     /// In words.
     pub fn access(&self) -> &'static str {
         match (self.kind, self.is_strong()) {
+            (AccessKind::MatrixLoad, _) if self.work.is_some() => "reads a factor of a product",
             (AccessKind::Load, false) => "reads",
             (AccessKind::Load, true) => "reads (strong)",
             (AccessKind::Store, false) => "writes",

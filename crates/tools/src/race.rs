@@ -3,18 +3,20 @@
 //! Whether two accesses are ordered is read off the operations that order, never off when they happened to be executed: the same
 //! races are found whatever the schedule was, as long as the threads take the same ways.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use isa::Space;
-use vm::{AccessEvent, AccessKind, Completion, LaneAccess};
+use vm::{AccessEvent, AccessKind, AsyncStep, Completion, LaneAccess};
 
 use crate::block::{BlockOrder, WARP};
 use crate::clock::{Epoch, OBJECTS, Stamp};
 use crate::cluster::ClusterOrder;
 use crate::place::{Extents, Place};
+use crate::proxies::Proxies;
 use crate::release::{NearMiss, Patterns, Variable};
 use crate::shadow::{Context, ROW_WORDS, Record, Shadow};
+use crate::waits::{Waits, Work};
 
 /// A block that runs.
 pub(crate) struct RunningBlock {
@@ -23,7 +25,7 @@ pub(crate) struct RunningBlock {
     pub variables: HashMap<u64, Variable>,
     pub patterns: HashMap<u32, Patterns>,
     pub misses: Vec<NearMiss>,
-    /// Copies whose mbarrier object has not been named yet, by thread.
+    /// Copies and reads of `tcgen05` whose mbarrier object has not been named yet, by thread.
     unnamed: Vec<(LaneAccess, u32)>,
 }
 
@@ -37,6 +39,8 @@ pub(crate) struct Race {
     pub space: Space,
     /// What each writes there is the same.
     pub same_value: bool,
+    /// They are ordered, but no fence is between their proxies.
+    pub proxies: bool,
     pub miss: Option<NearMiss>,
 }
 
@@ -57,6 +61,10 @@ pub(crate) struct Races {
     /// Threads that have come to the barrier of the grid, and ended threads.
     at_grid_barrier: u64,
     exited: u64,
+    /// Where work tells mbarrier objects that it is done.
+    pub signals: HashSet<u32>,
+    waits: Waits,
+    proxies: Proxies,
     pub found: Vec<Race>,
 }
 
@@ -69,12 +77,23 @@ struct Now<'a> {
     number: u32,
     thread: u32,
     lock_step: bool,
-    races: Vec<(Record, u64)>,
+    waits: &'a Waits,
+    proxies: &'a Proxies,
+    races: Vec<Meeting>,
 }
 
-impl Context for Now<'_> {
-    fn ordered(&self, earlier: &Record) -> bool {
+/// An earlier access that races, where, and whether only a fence between the proxies is missing.
+type Meeting = (Record, u64, bool);
+
+impl Now<'_> {
+    /// The earlier access is done before; whether its proxy shows it is another question.
+    fn is_before(&self, earlier: &Record) -> bool {
         let (block, thread) = (self.order.index, self.thread);
+        if earlier.is_copy()
+            && let Some(work) = self.places[earlier.place as usize].work.filter(|&work| work != Work::Copy)
+        {
+            return self.waits.is_done(work, earlier, self.order, thread);
+        }
         if earlier.block == block && earlier.thread < OBJECTS {
             let issuer = u32::from(earlier.thread);
             if earlier.is_copy() {
@@ -89,6 +108,15 @@ impl Context for Now<'_> {
             }
         }
         self.order.knows(thread, earlier.stamp())
+    }
+}
+
+impl Context for Now<'_> {
+    fn ordered(&self, earlier: &Record) -> bool {
+        self.is_before(earlier)
+            && (!self.place.is_async_read()
+                || !self.places[earlier.place as usize].is_generic_write()
+                || self.proxies.are_linked(earlier.stamp(), self.order, self.thread))
     }
 
     fn compatible(&self, earlier: &Record) -> bool {
@@ -120,7 +148,7 @@ impl Context for Now<'_> {
     }
 
     fn race(&mut self, earlier: &Record, address: u64) {
-        self.races.push((*earlier, address));
+        self.races.push((*earlier, address, self.is_before(earlier)));
     }
 }
 
@@ -246,7 +274,9 @@ impl Races {
                     continue;
                 }
                 let (span, kind, semantics) = (event.span, event.kind, event.semantics);
-                let place = self.place(Place { span, kind, semantics, space, bytes });
+                let work = Work::of(event.completion, kind);
+                let signal = kind == AccessKind::Mbarrier && self.signals.contains(&span.start);
+                let place = self.place(Place { span, kind, semantics, space, bytes, work, signal });
                 if plain {
                     self.note_all(&mut block, event, run, place);
                 } else {
@@ -275,6 +305,8 @@ impl Races {
             number: place,
             thread: 0,
             lock_step: self.lock_step,
+            waits: &self.waits,
+            proxies: &self.proxies,
             races: Vec::new(),
         };
         let Range { start: mut next, end } = run;
@@ -320,16 +352,15 @@ impl Races {
     /// Notes an access that may be part of what orders others, or is done later.
     fn note_ordered(&mut self, block: &mut RunningBlock, event: &AccessEvent, at: usize, place: u32) {
         let lane = &event.lanes[at];
-        if event.completion == Completion::Mbarrier {
-            return block.unnamed.push((*lane, place));
-        }
-        let copy = event.completion == Completion::Group && event.kind == AccessKind::CopyWrite;
-        let epoch = match copy {
-            true => block.order.copy_group(lane.thread),
-            false => block.order.epoch(lane.thread),
+        let (own, thread, work) = (block.order.index, lane.thread, self.places[place as usize].work);
+        let epoch = match work {
+            Some(Work::Object | Work::Tensor) => return block.unnamed.push((*lane, place)),
+            Some(Work::Copy) => block.order.copy_group(thread),
+            Some(work) => self.waits.group(work, own, thread),
+            None => block.order.epoch(thread),
         };
-        let stamp = Stamp { block: block.order.index, thread: lane.thread as u16, epoch };
-        self.note(block, lane, Record::new(stamp, place, copy), Some((event, at)));
+        let stamp = Stamp { block: own, thread: thread as u16, epoch };
+        self.note(block, lane, Record::new(stamp, place, work.is_some()), Some((event, at)));
         if event.semantics.is_strong()
             && !matches!(event.kind, AccessKind::Mbarrier | AccessKind::MbarrierTest)
         {
@@ -355,6 +386,8 @@ impl Races {
             number: record.place,
             thread: lane.thread,
             lock_step: self.lock_step,
+            waits: &self.waits,
+            proxies: &self.proxies,
             races: Vec::new(),
         };
         let shadow = match &mut other {
@@ -370,14 +403,16 @@ impl Races {
         self.blocks.extend(other);
     }
 
-    /// A thread's bulk copies to a block of its cluster complete on an mbarrier object there.
-    pub fn name_copies(&mut self, ctaid: [u32; 3], thread: u32, owner: [u32; 3], object: u64) {
+    /// A thread's bulk copies to a block of its cluster complete on an mbarrier object there; or, of `tcgen05.commit`, what it has
+    /// `work` do.
+    pub fn name_work(&mut self, work: Work, ctaid: [u32; 3], thread: u32, owner: [u32; 3], object: u64) {
         let index = self.index(ctaid);
         let stamp = self.block(owner).order.object_stamp(object);
         self.block(ctaid);
         let Some(mut block) = self.blocks.remove(&index) else { return };
         let is_named = |lane: &LaneAccess, place: u32| {
-            lane.thread == thread && (lane.owner == owner || !self.places[place as usize].kind.writes())
+            let place = &self.places[place as usize];
+            lane.thread == thread && place.work == Some(work) && (lane.owner == owner || !place.kind.writes())
         };
         let (named, rest) =
             std::mem::take(&mut block.unnamed).into_iter().partition(|(lane, place)| is_named(lane, *place));
@@ -389,6 +424,24 @@ impl Races {
         self.blocks.insert(index, block);
     }
 
+    /// Threads wait for asynchronous work, or give it an end.
+    pub fn step(&mut self, ctaid: [u32; 3], step: AsyncStep, threads: &[u32]) {
+        let index = self.index(ctaid);
+        self.block(ctaid);
+        if let Some(block) = self.blocks.get(&index) {
+            self.waits.step(&block.order, step, threads);
+        }
+    }
+
+    /// Threads execute a fence between the generic proxy and the async proxy.
+    pub fn fence_proxies(&mut self, ctaid: [u32; 3], threads: &[u32]) {
+        let index = self.index(ctaid);
+        self.block(ctaid);
+        if let Some(block) = self.blocks.get_mut(&index) {
+            self.proxies.fence(&mut block.order, threads);
+        }
+    }
+
     /// A thread comes to the barrier of the grid. When all have, nothing before can race with anything after.
     pub fn arrive_at_grid_barrier(&mut self) {
         self.at_grid_barrier += 1;
@@ -397,6 +450,7 @@ impl Races {
         if self.at_grid_barrier + self.exited >= all {
             self.at_grid_barrier = 0;
             self.global = Shadow::default();
+            self.waits.clear();
             for block in self.blocks.values_mut() {
                 block.shared = Shadow::default();
             }
@@ -412,6 +466,8 @@ impl Races {
         let over = block.order.exited_count >= block.order.threads;
         if over {
             self.blocks.remove(&index);
+            self.waits.end_block(index);
+            self.proxies.end_block(index);
         }
         over
     }
@@ -431,7 +487,7 @@ fn is_row(lanes: &[LaneAccess]) -> bool {
 
 /// A race of a thread's access with an earlier one, at an address.
 fn found(
-    (earlier, address): (Record, u64),
+    (earlier, address, proxies): Meeting,
     lane: &LaneAccess,
     place: u32,
     misses: &[NearMiss],
@@ -445,6 +501,7 @@ fn found(
         address,
         space: lane.space,
         same_value: event.is_some_and(|(event, at)| is_same_value(event, at, &earlier, address, extents)),
+        proxies,
         miss: misses.iter().find(|miss| miss.clock.knows(earlier.stamp())).cloned(),
     }
 }

@@ -134,7 +134,7 @@ impl Races {
         // Fences between proxies name no scope, and order no threads.
         let Some(scope) = semantics.scope else { return };
         let (kind, space) = (AccessKind::Load, Space::Generic);
-        let place = self.place(Place { span, kind, semantics, space, bytes: 0 });
+        let place = self.place(Place { span, kind, semantics, space, bytes: 0, work: None, signal: false });
         let (own, extents) = (self.index(ctaid), self.extents);
         let block = self.block(ctaid);
         for &thread in threads {

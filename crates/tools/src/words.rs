@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use diag::Span;
 use isa::Space;
 
+use crate::asynchronous::Issue;
 use crate::block::WARP;
 use crate::checker::Checker;
 use crate::clock::OBJECTS;
@@ -13,7 +14,10 @@ use crate::init::{Matter, Origin, Use};
 use crate::place::Place;
 use crate::race::Race;
 use crate::release::Miss;
+use crate::results;
 use crate::sync::Misuse;
+use crate::waits::Work;
+use crate::warpgroup::PartOfWarpgroup;
 
 impl Checker {
     /// Allocations of `malloc` that are still there, one finding for each place.
@@ -80,6 +84,7 @@ impl Checker {
         let both_write = before.kind.writes() && later.kind.writes();
         let is_strong = |place: &Place| place.semantics.is_strong();
         let kind = match () {
+            () if race.proxies => FindingKind::RaceProxy,
             () if race.earlier.is_copy() && same_thread => FindingKind::CopyNotAwaited,
             () if is_strong(&before) && is_strong(&later) => FindingKind::RaceScope,
             () if is_strong(&before) || is_strong(&later) => FindingKind::RaceAtomic,
@@ -93,6 +98,18 @@ impl Checker {
         let (missing, because) = self.explain(kind, race, &before, &later);
         let [one, other] = if second < earlier { [&second, &earlier] } else { [&earlier, &second] };
         let message = match kind {
+            FindingKind::RaceProxy => {
+                let space = if race.space == Space::Shared { "shared" } else { "global" };
+                format!(
+                    "{} has {space} memory read by the async proxy that {} wrote, and no fence is between the proxies",
+                    self.who(&second),
+                    if same_thread { "it".to_owned() } else { self.who(&earlier) }
+                )
+            }
+            FindingKind::CopyNotAwaited if !before.kind.writes() => format!(
+                "{} changes what its own asynchronous copy or product reads, and has not waited for it",
+                self.who(&second)
+            ),
             FindingKind::CopyNotAwaited => format!(
                 "{} uses what its own asynchronous copy brings, and has not waited for it",
                 self.who(&second)
@@ -121,11 +138,20 @@ impl Checker {
         later: &Place,
     ) -> (String, Vec<(Span, String)>) {
         let place = |number: u32| &self.races.places[number as usize];
+        if kind == FindingKind::RaceProxy {
+            let text =
+                "`fence.proxy.async` in the thread that writes, before what orders it with the other one";
+            return (text.to_owned(), vec![]);
+        }
+        let wait = match before.work {
+            Some(Work::BulkRead) => "`cp.async.bulk.commit_group` and `cp.async.bulk.wait_group.read`",
+            Some(Work::BulkWrite) => "`cp.async.bulk.commit_group` and `cp.async.bulk.wait_group`",
+            Some(Work::Product) => "`wgmma.commit_group` and `wgmma.wait_group`",
+            _ if kind == FindingKind::CopyNotAwaited => "`cp.async.wait_group` or `cp.async.wait_all`",
+            _ => "`cp.async.wait_group`",
+        };
         if kind == FindingKind::CopyNotAwaited {
-            return (
-                "`cp.async.wait_group` or `cp.async.wait_all` in this thread before it".to_owned(),
-                vec![],
-            );
+            return (format!("{wait} in this thread before it"), vec![]);
         }
         if kind == FindingKind::RaceScope {
             let text = "both at a scope that includes the other thread (`.gpu`), and of the same size";
@@ -167,7 +193,10 @@ impl Checker {
         let same_cluster = self.races.same_cluster(self.races.ctaid(race.earlier.block), race.later.block);
         let same_warp = same_block && u32::from(race.earlier.thread) / WARP == race.later.thread / WARP;
         let missing = if race.earlier.is_copy() {
-            "`cp.async.wait_group` in the thread that copies, and then a barrier of the block"
+            let order = if same_block { "a barrier of the block" } else { "a release and an acquire" };
+            return (format!("{wait} in the thread that issued it, and then {order}"), vec![]);
+        } else if before.work == Some(Work::Tensor) {
+            "waiting for the mbarrier object that `tcgen05.commit` names"
         } else if race.earlier.thread >= OBJECTS {
             "waiting for the mbarrier object that the copy completes on"
         } else if kind == FindingKind::RaceAtomic && same_block {
@@ -186,6 +215,52 @@ impl Checker {
             "a release at `.gpu` scope behind the first and an acquire of it before the second, or two launches"
         };
         (missing.to_owned(), vec![])
+    }
+
+    /// Words the misuse of registers that asynchronous instructions read and write.
+    pub(crate) fn take_results(&mut self) {
+        for (misuse, (block, thread)) in std::mem::take(&mut self.results.found) {
+            let site = |span, access| Site::new(span, block, thread, access);
+            let (kind, sites, what, missing) = match misuse {
+                results::Misuse::NotAwaited { here, issue, issued } => {
+                    let missing = match issue {
+                        Issue::Product => "`wgmma.commit_group` and `wgmma.wait_group` before it",
+                        Issue::TensorLoad => "`tcgen05.wait::ld` before it",
+                    };
+                    let sites = (site(here, "reads it"), site(issued, "writes it, later"));
+                    let what =
+                        "reads a register that an asynchronous instruction writes, and has not waited for it";
+                    (FindingKind::ResultNotAwaited, sites, what, missing)
+                }
+                results::Misuse::NotFenced { here, written } => {
+                    let sites = (site(here, "uses it"), site(written, "writes it"));
+                    let what = "has a product use a register that was written since the last `wgmma.fence`";
+                    let missing = "`wgmma.fence` between the two, by all warps of the warpgroup";
+                    (FindingKind::ProductNotFenced, sites, what, missing)
+                }
+            };
+            let message = format!("{} {what}", self.who(&sites.0));
+            self.findings.add(kind, &self.kernel, (sites.0, Some(sites.1)), |finding| {
+                finding.message = message;
+                finding.missing = missing.to_owned();
+            });
+        }
+    }
+
+    pub(crate) fn add_part(&mut self, block: [u32; 3], part: &PartOfWarpgroup) {
+        if !self.tools.has(Tool::Synccheck) {
+            return;
+        }
+        let site = Site::new(part.here.0, block, part.here.1, "executes it");
+        let times = part.executed.map(|count| count.to_string()).join(", ");
+        let message = format!(
+            "{} executes an instruction for whole warpgroups, whose warps execute it {times} times",
+            self.who(&site)
+        );
+        self.findings.add(FindingKind::RegisterCounts, &self.kernel, (site, None), |finding| {
+            finding.message = message;
+            finding.missing = "all four warps of the warpgroup, as often".to_owned();
+        });
     }
 
     /// Words the uses of values that nobody wrote.

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use diag::Span;
-use ir::{AccessKind, CopyGroup, MbarrierOp, Semantics};
+use ir::{AccessKind, AsyncStep, CopyGroup, MbarrierOp, Semantics};
 use isa::Space;
 
 use crate::grid::Launch;
@@ -47,6 +47,9 @@ pub trait LaunchObserver: Send {
 
     /// Threads are about to commit asynchronous copies to a group, or have waited for some.
     fn copy_group(&mut self, _group: &CopyGroupEvent) {}
+
+    /// Threads say something about work that they have given to others: bulk copies in groups, `wgmma`, `tcgen05`; or `setmaxnreg`.
+    fn async_step(&mut self, _step: &AsyncEvent) {}
 
     /// A thread is about to do something to an mbarrier object: after the access of the same instruction.
     fn mbarrier(&mut self, _mbarrier: &MbarrierEvent) {}
@@ -101,6 +104,12 @@ pub enum Completion {
     Group,
     /// When the phase of an mbarrier object is over: its [`MbarrierEvent`] follows.
     Mbarrier,
+    /// When the thread has waited for the group of bulk copies that it belongs to.
+    BulkGroup,
+    /// When the warp has waited for the group of `wgmma` that it belongs to.
+    ProductGroup,
+    /// When the phase of the mbarrier object is over that the thread's next `tcgen05.commit` names.
+    Commit,
 }
 
 /// The bytes that an access is about. Nobody looks at them unless asked.
@@ -247,6 +256,19 @@ pub struct CopyGroupEvent<'a> {
     pub block: [u32; 3],
     /// What they do.
     pub group: CopyGroup,
+    /// The instruction.
+    pub span: Span,
+    /// Their indices in the block, ascending.
+    pub threads: &'a [u32],
+}
+
+/// Threads wait for asynchronous work, or give it an end; see [`AsyncStep`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct AsyncEvent<'a> {
+    /// `%ctaid` of the block.
+    pub block: [u32; 3],
+    /// What they do.
+    pub step: AsyncStep,
     /// The instruction.
     pub span: Span,
     /// Their indices in the block, ascending.

@@ -20,9 +20,9 @@ use crate::fault::FaultKind;
 use crate::mask::{Mask, WARP_LANES};
 use crate::memory::{resolve_generic, shared_base, shared_rank};
 use crate::observer::{
-    AccessEvent, BarrierArrival, BarrierRelease, BarrierWait, Completion, Compute, CopyGroupEvent,
-    DeviceCall, EnterEvent, ExitEvent, FenceEvent, LaneAccess, LaneSet, MbarrierEvent, ObserverHandle,
-    OperationEvent, OperationKind, ReadValues, Values, WarpEvent, WarpKind, WarpLane,
+    AccessEvent, AsyncEvent, BarrierArrival, BarrierRelease, BarrierWait, Completion, Compute,
+    CopyGroupEvent, DeviceCall, EnterEvent, ExitEvent, FenceEvent, LaneAccess, LaneSet, MbarrierEvent,
+    ObserverHandle, OperationEvent, OperationKind, ReadValues, Values, WarpEvent, WarpKind, WarpLane,
 };
 use crate::registers::SlotRef;
 
@@ -72,6 +72,10 @@ impl Watcher {
             Kind::CopyGroup(group) => self.each_block(chunk, mask, |observer, block, threads| {
                 let event = CopyGroupEvent { block, group: *group, span, threads };
                 observer.tell(|observer| observer.copy_group(&event));
+            }),
+            Kind::AsyncStep(step) => self.each_block(chunk, mask, |observer, block, threads| {
+                let event = AsyncEvent { block, step: *step, span, threads };
+                observer.tell(|observer| observer.async_step(&event));
             }),
             Kind::Warp { op, members } => {
                 let members =
@@ -351,6 +355,12 @@ impl Observer for Watcher {
                 {
                     Completion::Mbarrier
                 }
+                Kind::CopyBulk(copy) if copy.mbarrier.is_none() => Completion::BulkGroup,
+                Kind::CopyTensor(copy) if copy.mbarrier.is_none() && kind != AccessKind::Load => {
+                    Completion::BulkGroup
+                }
+                Kind::Warp { .. } if matches!(access.start, Start::Descriptor(_)) => Completion::ProductGroup,
+                Kind::TensorMemory(_) => Completion::Commit,
                 Kind::TryCancel(_) | Kind::StoreAsync(_) if kind != AccessKind::Mbarrier => {
                     Completion::Mbarrier
                 }
