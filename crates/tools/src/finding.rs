@@ -180,6 +180,8 @@ kinds! {
     UninitializedOutput Initcheck Error,
     /// An allocation of `malloc` that the kernel does not free.
     DeviceLeak Leakcheck Error,
+    /// Memory of the CUDA driver that a program does not give back: the driver tells of it, without a place in a kernel.
+    DriverLeak Leakcheck Error,
 }
 
 impl fmt::Display for FindingKind {
