@@ -101,7 +101,7 @@ pub use loaded::Loaded;
 pub use memory::{Array, Buffer, Slice};
 pub use module::Module;
 pub use name::{demangle, short_name, short_param};
-pub use original::OriginalPlace;
+pub use original::{OriginalPlace, OriginalPlaces};
 pub use sem::tensormap as tensor_map;
 pub use sem::texture::{AddressMode, Channel, Filter, ImageDescriptor, ImageError, Sampler, TexelFormat};
 pub use stream::{Event, Pending, Stream};

@@ -17,6 +17,14 @@ pub struct OriginalPlace {
     pub column: u64,
 }
 
+impl OriginalPlace {
+    /// `saxpy.cu:12`: the line, without the folder of the file.
+    pub fn short(&self) -> String {
+        let name = self.file.rsplit(['/', '\\']).next().unwrap_or(&self.file);
+        format!("{name}:{}", self.line)
+    }
+}
+
 /// `saxpy.cu:12:5`
 impl fmt::Display for OriginalPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -29,13 +37,22 @@ impl fmt::Display for OriginalPlace {
 
 /// What all `.loc` of a text say.
 #[derive(Default)]
-pub(crate) struct OriginalPlaces {
+pub struct OriginalPlaces {
     files: HashMap<u64, String>,
     /// In ascending order: where each holds from. None holds behind the end of a function.
-    from: Vec<(u32, Option<(u64, u64, u64)>)>,
+    from: Vec<(u32, Option<Loc>)>,
+}
+
+/// What a `.loc` says.
+#[derive(Clone, Copy)]
+struct Loc {
+    file: u64,
+    line: u64,
+    column: u64,
 }
 
 impl OriginalPlaces {
+    /// Those of a source.
     pub fn of(source: &SourceFile) -> OriginalPlaces {
         let mut places = OriginalPlaces::default();
         let (tree, _) = syntax::parse(source);
@@ -62,7 +79,7 @@ impl OriginalPlaces {
                 Statement::Loc(loc) => {
                     let place = [&loc.file, &loc.line, &loc.column].map(number);
                     if let [Some(file), Some(line), Some(column)] = place {
-                        self.from.push((loc.span.start, Some((file, line, column))));
+                        self.from.push((loc.span.start, Some(Loc { file, line, column })));
                     }
                 }
                 Statement::Block(block) => self.add(block),
@@ -74,7 +91,7 @@ impl OriginalPlaces {
     /// What the instruction at an offset of the text was compiled from; `None` where nothing says so, or line 0.
     pub fn at(&self, offset: u32) -> Option<OriginalPlace> {
         let behind = self.from.partition_point(|(start, _)| *start <= offset);
-        let (file, line, column) = self.from.get(behind.checked_sub(1)?)?.1?;
+        let Loc { file, line, column } = self.from.get(behind.checked_sub(1)?)?.1?;
         let file = self.files.get(&file)?.clone();
         (line > 0).then_some(OriginalPlace { file, line, column })
     }
@@ -104,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_column_is_shown_if_there_is_one() {
-        let place = OriginalPlace { file: "a.cu".to_owned(), line: 7, column: 3 };
-        assert_eq!(place.to_string(), "a.cu:7:3");
+        let place = OriginalPlace { file: "src/a.cu".to_owned(), line: 7, column: 3 };
+        assert_eq!((place.to_string(), place.short()), ("src/a.cu:7:3".to_owned(), "a.cu:7".to_owned()));
     }
 }

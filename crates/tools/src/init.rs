@@ -157,7 +157,8 @@ pub(crate) struct Values {
     undefined: Vec<(u64, u64)>,
     /// What the accesses of the instruction found that is told next, by lane of the event: thread, address, unwritten bytes.
     loaded: Vec<(LaneAccess, u64, Taint)>,
-    copied: Vec<(LaneAccess, u64, Taint)>,
+    /// The same of the sources of copies, in pieces of 64 bytes, and how far into the source each is.
+    copied: Vec<(LaneAccess, u64, Taint, u64)>,
     stored: Vec<LaneAccess>,
     /// Of the shuffle that is told next: block, thread, and the lane that it reads.
     sources: HashMap<([u32; 3], u32), u32>,
@@ -232,13 +233,16 @@ impl Values {
             AccessKind::Load | AccessKind::Atomic | AccessKind::MatrixLoad | AccessKind::CopyRead => {
                 self.loaded.clear();
                 self.copied.clear();
+                if event.kind == AccessKind::CopyRead {
+                    self.look_at_source(event);
+                    return;
+                }
                 for lane in event.lanes.iter().filter(|_| !is_param) {
                     let (missing, taint) = self.look(lane, event.span);
                     if missing == 0 {
                         continue;
                     }
                     match event.kind {
-                        AccessKind::CopyRead => self.copied.push((*lane, missing, taint)),
                         AccessKind::Atomic => self.matters(taint, Matter::Atomic, event.span, lane),
                         _ => self.loaded.push((*lane, missing, taint)),
                     }
@@ -258,12 +262,31 @@ impl Values {
             }
         }
         if event.kind == AccessKind::CopyWrite {
-            for (from, missing, taint) in std::mem::take(&mut self.copied) {
+            for (from, missing, taint, offset) in std::mem::take(&mut self.copied) {
                 let to = event.lanes.iter().find(|to| (to.block, to.thread) == (from.block, from.thread));
-                let Some(to) = to else { continue };
-                let Some(memory) = self.memory(to) else { continue };
-                let bytes = (0..to.bytes.min(64)).filter(|bit| missing >> bit & 1 != 0);
-                memory.tainted.extend(bytes.map(|bit| (to.address + bit, taint.origin)));
+                let Some(to) = to.filter(|to| offset < to.bytes) else { continue };
+                let Some(memory) = self.memory(to) else {
+                    if to.space == Space::Global {
+                        let at = LaneAccess { address: to.address + offset, ..*to };
+                        self.matters(taint, Matter::Output, event.span, &at);
+                    }
+                    continue;
+                };
+                let bytes = (0..(to.bytes - offset).min(64)).filter(|bit| missing >> bit & 1 != 0);
+                memory.tainted.extend(bytes.map(|bit| (to.address + offset + bit, taint.origin)));
+            }
+        }
+    }
+
+    /// Notes what of the source of a copy nobody wrote.
+    fn look_at_source(&mut self, event: &AccessEvent) {
+        for lane in event.lanes {
+            for offset in (0..lane.bytes).step_by(64) {
+                let (address, bytes) = (lane.address + offset, (lane.bytes - offset).min(64));
+                let (missing, taint) = self.look(&LaneAccess { address, bytes, ..*lane }, event.span);
+                if missing != 0 {
+                    self.copied.push((*lane, missing, taint, offset));
+                }
             }
         }
     }
