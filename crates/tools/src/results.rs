@@ -30,7 +30,7 @@ struct Waits {
     /// How often it has waited for `tcgen05.ld`.
     loads: u32,
     /// When it executed `wgmma.fence`; 0: never.
-    fenced: u32,
+    fenced: u64,
 }
 
 /// Results of an instruction that are on their way.
@@ -45,7 +45,7 @@ struct Pending {
 struct Written {
     span: Span,
     /// By lane when; 0: never.
-    when: Box<[u32; LANES]>,
+    when: Box<[u64; LANES]>,
 }
 
 /// A register: chunk, window and number.
@@ -57,7 +57,7 @@ pub(crate) struct Results {
     written: HashMap<Register, Written>,
     waits: HashMap<Thread, Waits>,
     /// Counts what is told.
-    now: u32,
+    now: u64,
     pub found: Vec<(Misuse, Thread)>,
 }
 

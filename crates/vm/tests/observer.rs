@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
 use vm::{
-    AccessEvent, AccessKind, BarrierArrival, BarrierRelease, Device, FaultKind, LaneAccess, LaunchConfig,
-    LaunchError, LaunchObserver, ObserverHandle, Order, Scope, Semantics,
+    AccessEvent, AccessKind, AsyncEvent, BarrierArrival, BarrierRelease, Device, FaultKind, FenceEvent,
+    LaneAccess, LaunchConfig, LaunchError, LaunchObserver, ObserverHandle, Order, Scope, Semantics,
 };
 
 /// What was seen, in words that are easy to compare.
@@ -55,6 +55,16 @@ impl LaunchObserver for Recorder {
         let line = format!("arrive {}: {barrier} {first}..={last} {waits}", block[0]);
         self.notes.lock().unwrap().lines.push(line);
         ControlFlow::Continue(())
+    }
+
+    fn async_step(&mut self, event: &AsyncEvent) {
+        let line = format!("{:?} {:?}", event.step, event.threads);
+        self.notes.lock().unwrap().lines.push(line);
+    }
+
+    fn fence(&mut self, fence: &FenceEvent) {
+        let line = format!("fence {:?} {:?}", fence.semantics, fence.threads);
+        self.notes.lock().unwrap().lines.push(line);
     }
 
     fn barrier_release(&mut self, release: &BarrierRelease) -> ControlFlow<()> {
@@ -141,6 +151,27 @@ fn copies_and_mbarriers_are_seen() {
 }
 
 #[test]
+fn waits_and_fences_are_seen_of_those_who_execute_them() {
+    let lines = seen(
+        "setp.eq.u32 %p, %t, 1;\n@%p cp.async.bulk.commit_group;\n@%p cp.async.bulk.wait_group.read 2;\n\
+         cp.async.bulk.wait_group 1;\n@!%p fence.acq_rel.cluster;\nwgmma.fence.sync.aligned;\n\
+         wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 3;\nsetmaxnreg.dec.sync.aligned.u32 40;",
+        2,
+    );
+    let expected = [
+        "CommitBulk [1]",
+        "WaitBulk { pending: 2, read: true } [1]",
+        "WaitBulk { pending: 1, read: false } [0, 1]",
+        "fence acq_rel.cluster [0]",
+        "FenceProducts [0, 1]",
+        "CommitProducts [0, 1]",
+        "WaitProducts(3) [0, 1]",
+        "SetRegisters { increase: false, count: 40 } [0, 1]",
+    ];
+    assert_eq!(lines, expected);
+}
+
+#[test]
 fn matrices_are_seen_row_by_row() {
     let lines = seen(
         "mov.u64 %b, tile;\nmul.wide.u32 %state, %t, 16;\nadd.u64 %b, %b, %state;\n\
@@ -180,7 +211,8 @@ fn factors_behind_descriptors_are_seen() {
         };
         parts.map(part).collect()
     };
-    let [a, b] = &lines[..] else { panic!("{lines:?}") };
+    let loads: Vec<&String> = lines.iter().filter(|line| line.starts_with("MatrixLoad")).collect();
+    let [a, b] = loads[..] else { panic!("{lines:?}") };
     let (mut a, mut b) = (parts(a), parts(b));
     a.sort_unstable();
     b.sort_unstable();
