@@ -106,9 +106,9 @@ pub use stream::{Event, Pending, Stream};
 pub use texture::{Image, Region, SamplerState, Surface, Texture};
 pub use tools::{Checker, Finding, FindingKind, Site, Tool, Tools};
 pub use vm::{
-    AccessEvent, AccessKind, Accesses, BarrierArrival, BarrierRelease, BarrierWait, Completion, CopyGroup,
-    CopyGroupEvent, Counts, DeviceCall, DeviceFunction, ExitEvent, Fault, FaultKind, FenceEvent, HostPath,
-    KernelAttributes, LaneAccess, LaunchConfig, LaunchObserver, LaunchReport, MOST_CLUSTER_BLOCKS,
-    MbarrierEvent, MbarrierOp, ObjectError, ObserverHandle, Order, Output, Place, Profile, Scope, Semantics,
-    Values, WarpEvent, WarpKind, WarpLane,
+    AccessEvent, AccessKind, Accesses, BarrierArrival, BarrierRelease, BarrierWait, BlockAccess,
+    BlockAddresses, Completion, CopyGroup, CopyGroupEvent, Counts, DeviceCall, DeviceFunction, ExitEvent,
+    Fault, FaultKind, FenceEvent, HostPath, KernelAttributes, LaneAccess, LaunchConfig, LaunchObserver,
+    LaunchReport, MOST_CLUSTER_BLOCKS, MbarrierEvent, MbarrierOp, ObjectError, ObserverHandle, Order, Output,
+    Place, Profile, Scope, Semantics, Values, WarpEvent, WarpKind, WarpLane,
 };

@@ -136,9 +136,19 @@ impl BlockOrder {
         self.floor
     }
 
-    /// All threads have the same epoch.
-    pub fn is_even(&self) -> bool {
-        self.newest == self.floor
+    /// All threads have the same epoch, and know of no others.
+    pub fn is_even_alone(&self) -> bool {
+        self.newest == self.floor && self.with_extra.is_empty() && self.common.is_empty()
+    }
+
+    /// All threads of the block wait at a barrier, or have ended.
+    pub fn is_complete_for_all(&self, barrier: u64) -> bool {
+        self.barriers.get(&barrier).is_some_and(|order| self.waiting_or_ended(order) == self.threads)
+    }
+
+    fn waiting_or_ended(&self, order: &BarrierOrder) -> u32 {
+        let exited = if order.counted { [0; 16] } else { self.exited };
+        order.waiting.iter().zip(&exited).map(|(waits, exited)| (waits | exited).count_ones()).sum()
     }
 
     /// What happened at a stamp happens before what the thread does now.
@@ -305,10 +315,7 @@ impl BlockOrder {
     pub fn complete(&mut self, barrier: u64) -> Threads {
         let mut order = self.barriers.remove(&barrier).unwrap_or_default();
         let (arrived, waiting) = (order.arrived, order.waiting);
-        let exited = if order.counted { [0; 16] } else { self.exited };
-        let count: u32 =
-            waiting.iter().zip(&exited).map(|(waits, exited)| (waits | exited).count_ones()).sum();
-        if count == self.threads {
+        if self.waiting_or_ended(&order) == self.threads {
             self.synchronize();
             return arrived;
         }

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use diag::Span;
 use isa::{Mod, Opcode, Space};
 use vm::{
-    AccessEvent, BarrierArrival, BarrierRelease, BarrierWait, CopyGroup, CopyGroupEvent, DeviceCall,
-    DeviceFunction, EnterEvent, ExitEvent, FenceEvent, Launch, LaunchObserver, MbarrierEvent, MbarrierOp,
-    OperationEvent, WarpEvent, WarpKind,
+    AccessEvent, BarrierArrival, BarrierRelease, BarrierWait, BlockAccess, CopyGroup, CopyGroupEvent,
+    DeviceCall, DeviceFunction, EnterEvent, ExitEvent, FenceEvent, Launch, LaunchObserver, MbarrierEvent,
+    MbarrierOp, OperationEvent, WarpEvent, WarpKind,
 };
 
 use crate::block::WARP;
@@ -37,6 +37,8 @@ pub struct Checker {
     aligned: HashMap<u32, bool>,
     /// Where arrivals at the barrier of the cluster release nothing.
     relaxed: HashSet<u32>,
+    /// The module has asynchronous copies.
+    copies: bool,
     /// Loads of parameters, by where they begin.
     param_loads: HashSet<u32>,
     pub(crate) values: Values,
@@ -59,6 +61,7 @@ impl Checker {
             uses: HashMap::new(),
             aligned: HashMap::new(),
             relaxed: HashSet::new(),
+            copies: false,
             param_loads: HashSet::new(),
             values: Values::default(),
             undefined: Vec::new(),
@@ -100,7 +103,7 @@ impl Checker {
     }
 
     fn watches_memory(&self) -> bool {
-        self.tools.has(Tool::Racecheck) || self.tools.has(Tool::Synccheck)
+        self.tools.has(Tool::Racecheck) || self.tools.has(Tool::Synccheck) && self.copies
     }
 
     /// Nobody has written this memory when the next launch begins: an allocation of a driver.
@@ -111,6 +114,9 @@ impl Checker {
     /// Runs a check of synchronisation.
     fn check_use(&mut self, block: [u32; 3], check: impl FnOnce(&mut BlockUse, &mut Vec<Misuse>)) {
         let mut found = Vec::new();
+        if !self.tools.has(Tool::Synccheck) {
+            return;
+        }
         check(self.uses.entry(block).or_default(), &mut found);
         found.iter().for_each(|misuse| self.add_misuse(block, misuse));
     }
@@ -134,6 +140,7 @@ impl LaunchObserver for Checker {
             for node in bodies.flat_map(|body| &body.code) {
                 if let check::module::Node::Instruction(instruction) = node {
                     let (form, picks) = (instruction.form, &instruction.picks);
+                    self.copies |= matches!(form.opcode, Opcode::Cp);
                     if form.opcode == Opcode::Ld && picks.mods().iter().any(|m| m.name().starts_with("param"))
                     {
                         self.param_loads.insert(instruction.span.start);
@@ -148,6 +155,19 @@ impl LaunchObserver for Checker {
                 }
             }
         }
+    }
+
+    fn wants_accesses(&self) -> bool {
+        self.watches_memory() || self.tools.has(Tool::Initcheck)
+    }
+
+    fn block_access(&mut self, access: &BlockAccess) -> Option<ControlFlow<()>> {
+        let is_initialized = !self.tools.has(Tool::Initcheck) || {
+            let is_param = access.space == Space::Param || self.param_loads.contains(&access.span.start);
+            self.values.block_access(access, is_param)
+        };
+        let is_done = is_initialized && (!self.watches_memory() || self.races.block_access(access));
+        is_done.then_some(ControlFlow::Continue(()))
     }
 
     fn access(&mut self, event: &AccessEvent) -> ControlFlow<()> {
@@ -169,6 +189,9 @@ impl LaunchObserver for Checker {
             let relaxed = self.relaxed.contains(&arrival.span.start);
             self.races.arrive_at_cluster(block, threads, relaxed);
         } else {
+            if !waits {
+                self.races.settle(block, false);
+            }
             self.races.block(block).order.arrive(barrier, threads, waits, count.is_some());
         }
         self.check_use(block, |uses, found| uses.arrive(arrival, found));
@@ -187,7 +210,7 @@ impl LaunchObserver for Checker {
             self.races.complete_cluster(release.block);
             self.races.cluster(release.block)
         } else {
-            self.races.block(release.block).order.complete(release.barrier);
+            self.races.complete_barrier(release.block, release.barrier);
             vec![release.block]
         };
         let aligned = std::mem::take(&mut self.aligned);
@@ -207,6 +230,7 @@ impl LaunchObserver for Checker {
 
     fn warp(&mut self, event: &WarpEvent) {
         if event.kind == WarpKind::Sync {
+            self.races.settle(event.block, false);
             let order = &mut self.races.block(event.block).order;
             let mut groups: Vec<(u32, u32, u32)> = Vec::new();
             for lane in event.lanes {
@@ -277,6 +301,10 @@ impl LaunchObserver for Checker {
 
     fn wants_operations(&self) -> bool {
         self.tools.has(Tool::Initcheck)
+    }
+
+    fn follows_operations(&self) -> bool {
+        self.values.are_any_undefined()
     }
 
     fn operation(&mut self, event: &OperationEvent) {

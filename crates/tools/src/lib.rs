@@ -13,8 +13,10 @@ mod init;
 mod place;
 mod race;
 mod release;
+mod segment;
 mod shadow;
 mod sync;
+mod together;
 mod words;
 
 pub use checker::Checker;

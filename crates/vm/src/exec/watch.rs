@@ -12,17 +12,18 @@ use super::mbarrier::Foreseen;
 use super::observe::Observer;
 use super::{Active, Chunk, Step};
 use crate::code::{
-    Address, Block, BulkMask, Flow, Kind, Multicast, Op, Returned, Start, Store, TensorMemory, Terminator,
-    WarpOp, flows, shuffle_source,
+    Access, Address, Block, BulkMask, Extent, Flow, Kind, Multicast, Op, Returned, Start, Store,
+    TensorMemory, Terminator, WarpOp, flows, shuffle_source,
 };
 use crate::cta::{CLUSTER_BARRIER, Shared};
 use crate::fault::FaultKind;
 use crate::mask::{Mask, WARP_LANES};
 use crate::memory::{resolve_generic, shared_base, shared_rank};
 use crate::observer::{
-    AccessEvent, BarrierArrival, BarrierRelease, BarrierWait, Completion, Compute, CopyGroupEvent,
-    DeviceCall, EnterEvent, ExitEvent, FenceEvent, LaneAccess, LaneSet, MbarrierEvent, ObserverHandle,
-    OperationEvent, OperationKind, ReadValues, Values, WarpEvent, WarpKind, WarpLane,
+    AccessEvent, BarrierArrival, BarrierRelease, BarrierWait, BlockAccess, BlockAddresses, Completion,
+    Compute, CopyGroupEvent, DeviceCall, EnterEvent, ExitEvent, FenceEvent, LaneAccess, LaneSet,
+    LaunchObserver, MbarrierEvent, ObserverHandle, OperationEvent, OperationKind, ReadValues, Values,
+    WarpEvent, WarpKind, WarpLane,
 };
 use crate::registers::SlotRef;
 
@@ -31,20 +32,51 @@ pub(crate) struct Watcher {
     observer: ObserverHandle,
     /// Used again and again.
     lanes: Vec<LaneAccess>,
+    addresses: Vec<u64>,
     threads: Vec<u32>,
     /// How often each barrier was complete before the block ended.
     generations: Vec<u32>,
     /// Nobody had come to a barrier by then.
     unused: bool,
-    /// It wants to be told of operations.
+    /// It wants to be told of accesses.
+    accesses: bool,
+    /// It wants to be told of operations; and now.
     operations: bool,
+    follows: bool,
 }
 
 impl Watcher {
     pub fn new(observer: ObserverHandle) -> Watcher {
-        let (lanes, threads, generations) = (Vec::new(), Vec::new(), Vec::new());
-        let operations = observer.tell(|observer| observer.wants_operations());
-        Watcher { observer, lanes, threads, generations, unused: false, operations }
+        let (lanes, addresses, threads, generations) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (accesses, operations, follows) = observer.tell(|observer| {
+            (observer.wants_accesses(), observer.wants_operations(), observer.follows_operations())
+        });
+        Watcher {
+            observer,
+            lanes,
+            addresses,
+            threads,
+            generations,
+            unused: false,
+            accesses,
+            operations,
+            follows,
+        }
+    }
+
+    /// It wants to be told of operations now.
+    fn watches_operations(&self) -> bool {
+        self.operations && self.follows
+    }
+
+    /// Tells the observer something, and asks whether it wants to be told of operations from now on.
+    fn tell_and_ask<T>(&mut self, event: impl FnOnce(&mut dyn LaunchObserver) -> T) -> T {
+        let (answer, follows) = self.observer.tell(|observer| {
+            let answer = event(observer);
+            (answer, observer.follows_operations())
+        });
+        self.follows = follows;
+        answer
     }
 
     /// Calls `f` with `%ctaid` and the threads of each block that has lanes in `mask`.
@@ -220,6 +252,11 @@ impl Chunk<'_> {
     }
 }
 
+/// Nobody arrives at a barrier, ends or begins a function where such a block ends.
+fn is_quiet(terminator: &Terminator) -> bool {
+    matches!(terminator, Terminator::Jump(_) | Terminator::Branch { .. } | Terminator::BranchIndexed { .. })
+}
+
 /// The run ends where the observer says so.
 fn proceed(flow: ControlFlow<()>, chunk: &Chunk, span: Span, mask: Mask) -> Step {
     match flow {
@@ -309,7 +346,7 @@ impl Observer for Watcher {
         let op = &block.ops[index];
         let mut mask = active.mask;
         if let Some(guard) = op.guard {
-            if self.operations {
+            if self.watches_operations() {
                 let (kind, uses, defs) = (OperationKind::Decide, SmallVec::new(), SmallVec::new());
                 let decides = [guard.slot].into_iter().collect();
                 let flow = Flow { kind, uses, defs, decides, pure: None, optional: None };
@@ -320,7 +357,12 @@ impl Observer for Watcher {
         if mask.is_empty() {
             return Ok(());
         }
-        for access in &block.accesses[index] {
+        let accesses = if self.accesses { &block.accesses[index][..] } else { &[] };
+        for access in accesses {
+            let mask = self.tell_blocks(chunk, op, access, mask, active)?;
+            if mask.is_empty() {
+                continue;
+            }
             self.lanes.clear();
             let space = match &access.start {
                 Start::Address(address) | Start::Box(address) => address.space,
@@ -358,10 +400,13 @@ impl Observer for Watcher {
             };
             let (span, lanes) = (op.span, &self.lanes[..]);
             let event = AccessEvent { kind, semantics, space, span, lanes, completion, values };
-            proceed(self.observer.tell(|observer| observer.access(&event)), chunk, op.span, mask)?;
+            let (flow, follows) =
+                self.observer.tell(|observer| (observer.access(&event), observer.follows_operations()));
+            self.follows = follows;
+            proceed(flow, chunk, op.span, mask)?;
         }
         self.tell_effect(chunk, shared, op, mask, active);
-        if self.operations {
+        if self.watches_operations() {
             for flow in flows(op) {
                 self.tell_operation(chunk, op.span, &flow, mask, active);
             }
@@ -380,11 +425,13 @@ impl Observer for Watcher {
     }
 
     fn before_end(&mut self, chunk: &Chunk, shared: &Shared, block: &Block, active: &Active) -> Step {
-        self.generations.clear();
-        self.generations.extend(shared.generations());
-        self.unused = shared.no_barrier_used();
+        if !is_quiet(&block.terminator) {
+            self.generations.clear();
+            self.generations.extend(shared.generations());
+            self.unused = shared.no_barrier_used();
+        }
         let span = block.span;
-        if self.operations {
+        if self.watches_operations() {
             let decides: SmallVec<[SlotRef; 6]> = match &block.terminator {
                 Terminator::Branch { pred, .. } => [*pred].into_iter().collect(),
                 Terminator::BranchIndexed { index, .. } => [*index].into_iter().collect(),
@@ -453,6 +500,9 @@ impl Observer for Watcher {
     }
 
     fn after_end(&mut self, chunk: &Chunk, shared: &Shared, block: &Block, active: &Active) -> Step {
+        if is_quiet(&block.terminator) {
+            return Ok(());
+        }
         if let Terminator::Call(call) = &block.terminator {
             if self.operations {
                 for path in chunk.paths.iter().filter(|path| path.block == 0) {
@@ -493,8 +543,91 @@ impl Observer for Watcher {
 }
 
 impl Watcher {
+    /// Tells of an access block by block. Returns the lanes of blocks whose lanes are to be told of.
+    fn tell_blocks(
+        &mut self,
+        chunk: &Chunk,
+        op: &Op,
+        access: &Access,
+        mask: Mask,
+        active: &Active,
+    ) -> Step<Mask> {
+        let (Start::Address(address), Extent::Bytes(bytes), None) =
+            (&access.start, &access.extent, access.multicast)
+        else {
+            return Ok(mask);
+        };
+        let is_plain = matches!(access.kind, AccessKind::Load | AccessKind::Store | AccessKind::Atomic);
+        let rows = chunk.registers.rows();
+        let (block_lanes, blocks) = (rows.block_lanes(), rows.blocks());
+        let are_warps = blocks == 1 || block_lanes.is_multiple_of(WARP_LANES);
+        if !is_plain || chunk.first_thread != 0 || !are_warps || chunk.launch.cluster_blocks() > 1 {
+            return Ok(mask);
+        }
+        let bytes = u64::from(*bytes);
+        let even = chunk.even(address, active);
+        let (space, offset) = match (address.space, &even) {
+            (Space::Generic, Ok(even)) => {
+                let (space, inner) = resolve_generic(even.bounds.0);
+                if resolve_generic(even.bounds.1.saturating_add(bytes)).0 != space {
+                    return Ok(mask);
+                }
+                (space, even.bounds.0 - inner)
+            }
+            (Space::Generic, Err(_)) => return Ok(mask),
+            (space, _) => (space, 0),
+        };
+        let mut each = Vec::new();
+        if even.is_err() {
+            let at = chunk.lane_addresses(address, active);
+            each = std::mem::take(&mut self.addresses);
+            each.clear();
+            each.resize(chunk.lanes, 0);
+            mask.for_each(|lane| each[lane] = at(lane));
+        }
+        let mut rest = Mask::EMPTY;
+        for (block, lanes) in chunk.parts(mask) {
+            let first = block * block_lanes;
+            let mut threads = lanes.0;
+            if block > 0 {
+                let pair = |lane: usize| [0, 32].map(|half| u64::from(lanes.lanes_from(lane + half)));
+                threads = std::array::from_fn(|word| {
+                    let [low, high] = pair(first + 64 * word);
+                    low | high << 32
+                });
+            }
+            let addresses = match &even {
+                Ok(even) => BlockAddresses::Even {
+                    start: even.at(first).wrapping_sub(offset),
+                    width: rows.width() as u32,
+                    step: even.scalar.step,
+                    pitch: even.scalar.pitch,
+                },
+                Err(_) => BlockAddresses::Each(&each[first..(first + block_lanes).min(each.len())]),
+            };
+            let event = BlockAccess {
+                kind: access.kind,
+                semantics: access.semantics,
+                span: op.span,
+                block: chunk.ctaid_of(block),
+                space,
+                bytes,
+                threads: &threads,
+                addresses,
+            };
+            match self.tell_and_ask(|observer| observer.block_access(&event)) {
+                Some(flow) => proceed(flow, chunk, op.span, lanes)?,
+                None => rest = Mask(std::array::from_fn(|i| rest.0[i] | lanes.0[i])),
+            }
+        }
+        if even.is_err() {
+            self.addresses = each;
+        }
+        Ok(rest)
+    }
+
     /// Tells of a step of an operation.
-    fn tell_operation(&self, chunk: &Chunk, span: Span, flow: &Flow, mask: Mask, active: &Active) {
+    fn tell_operation(&mut self, chunk: &Chunk, span: Span, flow: &Flow, mask: Mask, active: &Active) {
         let numbers = |slots: &[SlotRef]| slots.iter().map(|slot| slot.index).collect::<SmallVec<[u32; 8]>>();
         let (mut uses, decides) = (numbers(&flow.uses), numbers(&flow.decides));
         if let Some((slot, first)) = flow.optional
@@ -525,11 +658,11 @@ impl Watcher {
             values: &values,
             compute: compute.as_ref().map(|compute| compute as Compute),
         };
-        self.observer.tell(|observer| observer.operation(&event));
+        self.tell_and_ask(|observer| observer.operation(&event));
     }
 
     /// Tells that lanes begin a function.
-    fn tell_enter(&self, chunk: &Chunk, frame: u32, mask: Mask) {
+    fn tell_enter(&mut self, chunk: &Chunk, frame: u32, mask: Mask) {
         let frame = &chunk.frames[frame];
         let program = chunk.launch.program();
         let index = frame.function as usize;
@@ -559,7 +692,7 @@ impl Watcher {
             unwritten: &unwritten,
             lanes: LaneSet { words: mask.words(), who: &who },
         };
-        self.observer.tell(|observer| observer.enter(&event));
+        self.tell_and_ask(|observer| observer.enter(&event));
     }
 
     fn tell_exit(&mut self, chunk: &Chunk, span: Span, active: &Active) -> Step {
