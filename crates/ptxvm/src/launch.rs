@@ -293,7 +293,7 @@ impl Launch {
         let observer = ObserverHandle::new(Arc::clone(checker));
         self.configure(|config| {
             config.observer = Some(observer);
-            config.deterministic = true;
+            config.threads = Some(1);
         })
     }
 

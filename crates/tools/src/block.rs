@@ -29,6 +29,30 @@ pub(crate) fn insert(set: &mut Threads, thread: u32) {
     set[thread as usize / 64 % 16] |= 1 << (thread % 64);
 }
 
+/// The set of some threads, ascending.
+pub(crate) fn set_of(threads: &[u32]) -> Threads {
+    let mut set = [0; 16];
+    match threads {
+        [first, .., last] if (last - first) as usize == threads.len() - 1 => set = range(*first, last + 1),
+        _ => threads.iter().for_each(|&thread| insert(&mut set, thread)),
+    }
+    set
+}
+
+/// The threads from `first` on, before `end`.
+pub(crate) fn range(first: u32, end: u32) -> Threads {
+    std::array::from_fn(|word| {
+        let start = 64 * word as u32;
+        let up_to = |end: u32| u64::MAX.checked_shr(64 - end.saturating_sub(start).min(64)).unwrap_or(0);
+        up_to(end) & !up_to(first)
+    })
+}
+
+/// Adds the threads of another set.
+pub(crate) fn join(set: &mut Threads, other: &Threads) {
+    set.iter_mut().zip(other).for_each(|(set, other)| *set |= other);
+}
+
 pub(crate) fn contains(set: &Threads, thread: u32) -> bool {
     set[thread as usize / 64 % 16] >> (thread % 64) & 1 != 0
 }
@@ -124,6 +148,24 @@ impl BlockOrder {
             objects: HashMap::new(),
             copies: HashMap::new(),
         }
+    }
+
+    /// Another block begins in place of this one.
+    pub fn restart(&mut self, index: u32) {
+        self.index = index;
+        (self.floor, self.newest) = (0, 0);
+        self.epochs.fill(0);
+        self.warp_floors.fill(0);
+        if !self.common.is_empty() {
+            self.common = Arc::default();
+        }
+        for thread in self.with_extra.drain(..) {
+            self.extra[thread as usize] = None;
+        }
+        (self.exited, self.exited_count) = ([0; 16], 0);
+        self.barriers.clear();
+        self.objects.clear();
+        self.copies.clear();
     }
 
     /// The epoch of a thread.
@@ -300,13 +342,12 @@ impl BlockOrder {
     pub fn arrive(&mut self, barrier: u64, threads: &[u32], waits: bool, counted: bool) {
         let mut order = self.barriers.remove(&barrier).unwrap_or_default();
         order.counted |= counted;
-        for &thread in threads {
-            insert(&mut order.arrived, thread);
-            if waits {
-                insert(&mut order.waiting, thread);
-            } else {
-                self.release(thread, &mut order.clock);
-            }
+        let set = set_of(threads);
+        join(&mut order.arrived, &set);
+        if waits {
+            join(&mut order.waiting, &set);
+        } else {
+            threads.iter().for_each(|&thread| self.release(thread, &mut order.clock));
         }
         self.barriers.insert(barrier, order);
     }
@@ -334,8 +375,7 @@ impl BlockOrder {
 
     /// Threads wait for the phase of a barrier in which they arrived before.
     pub fn wait(&mut self, barrier: u64, threads: &[u32]) {
-        let mut set = [0; 16];
-        threads.iter().for_each(|&thread| insert(&mut set, thread));
+        let set = set_of(threads);
         let order = self.barriers.entry(barrier).or_default();
         if order.arrived.iter().zip(&set).any(|(arrived, set)| arrived & set != 0) {
             order.late.iter_mut().zip(&set).for_each(|(late, set)| *late |= set);
@@ -414,11 +454,7 @@ impl BlockOrder {
     // Ends.
 
     pub fn exit(&mut self, threads: &[u32]) {
-        for &thread in threads {
-            if !contains(&self.exited, thread) {
-                insert(&mut self.exited, thread);
-                self.exited_count += 1;
-            }
-        }
+        join(&mut self.exited, &set_of(threads));
+        self.exited_count = self.exited.iter().map(|word| word.count_ones()).sum();
     }
 }

@@ -12,7 +12,7 @@ use vm::{
     MbarrierOp, OperationEvent, WarpEvent, WarpKind,
 };
 
-use crate::block::WARP;
+use crate::block::{Threads, WARP};
 use crate::finding::{Finding, FindingKind, Findings, Site, Tool, Tools};
 use crate::init::Values;
 use crate::place::Extents;
@@ -161,13 +161,16 @@ impl LaunchObserver for Checker {
         self.watches_memory() || self.tools.has(Tool::Initcheck)
     }
 
-    fn block_access(&mut self, access: &BlockAccess) -> Option<ControlFlow<()>> {
+    fn block_access(&mut self, access: &BlockAccess) -> ControlFlow<(), Threads> {
         let is_initialized = !self.tools.has(Tool::Initcheck) || {
             let is_param = access.space == Space::Param || self.param_loads.contains(&access.span.start);
             self.values.block_access(access, is_param)
         };
-        let is_done = is_initialized && (!self.watches_memory() || self.races.block_access(access));
-        is_done.then_some(ControlFlow::Continue(()))
+        ControlFlow::Continue(match () {
+            () if !is_initialized => *access.threads,
+            () if self.watches_memory() => self.races.block_access(access),
+            () => [0; 16],
+        })
     }
 
     fn access(&mut self, event: &AccessEvent) -> ControlFlow<()> {
@@ -226,6 +229,17 @@ impl LaunchObserver for Checker {
 
     fn fence(&mut self, fence: &FenceEvent) {
         self.races.fence(fence.block, fence.semantics, fence.span, fence.threads);
+    }
+
+    fn wants_warp(&self, kind: WarpKind, whole: bool) -> bool {
+        match kind {
+            WarpKind::Sync => self.watches_memory(),
+            WarpKind::Shuffle => {
+                self.tools.has(Tool::Synccheck) && !whole || self.values.has_undefined_registers()
+            }
+            WarpKind::Matrix => self.tools.has(Tool::Synccheck) && !whole,
+            WarpKind::Collective => false,
+        }
     }
 
     fn warp(&mut self, event: &WarpEvent) {
@@ -292,10 +306,11 @@ impl LaunchObserver for Checker {
     }
 
     fn exit(&mut self, event: &ExitEvent) {
-        self.check_use(event.block, |uses, _| uses.exit(event.span, event.threads));
         if self.races.exit(event.block, event.threads) {
             self.uses.remove(&event.block);
             self.values.end_block(event.block);
+        } else {
+            self.check_use(event.block, |uses, _| uses.exit(event.span, event.threads));
         }
     }
 

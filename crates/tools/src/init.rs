@@ -134,7 +134,7 @@ impl Memory {
         let mut at = address;
         let end = address.saturating_add(bytes);
         while at < end {
-            let next = ((at / 64 + 1) * 64).min(end);
+            let next = (at | 63).saturating_add(1).min(end);
             if !self.word(at / 64) >> (at % 64) & u64::MAX >> (64 - (next - at)) != 0 {
                 return false;
             }
@@ -308,7 +308,8 @@ impl Values {
                 }
                 let written =
                     !reads || is_param || ranges(access, |from, bytes| memory.is_written(from, bytes));
-                if written && access.kind.writes() {
+                // What was written stays so.
+                if written && access.kind == AccessKind::Store {
                     ranges(access, |from, bytes| {
                         memory.write(from, bytes);
                         true
@@ -327,9 +328,14 @@ impl Values {
         is_written
     }
 
+    /// Registers hold what nobody wrote.
+    pub fn has_undefined_registers(&self) -> bool {
+        !self.registers.is_empty()
+    }
+
     /// Operations may deal with what nobody wrote.
     pub fn are_any_undefined(&self) -> bool {
-        !self.registers.is_empty() || !self.loaded.is_empty()
+        self.has_undefined_registers() || !self.loaded.is_empty()
     }
 
     /// Lanes shuffle.
@@ -526,6 +532,8 @@ fn ranges(access: &BlockAccess, mut f: impl FnMut(u64, u64) -> bool) -> bool {
             }
             let is_linear = pitch == step.wrapping_mul(width.into());
             let width = if is_linear { end } else { width.min(end) }.max(1);
+            // Rows of threads that access the same are looked at once.
+            let end = if pitch == 0 { width.min(end) } else { end };
             (0..end).step_by(width as usize).all(|first| {
                 let count = if step == 0 { 1 } else { width.min(end - first).into() };
                 f(even_address(start, (width, step, pitch), first), count * bytes)

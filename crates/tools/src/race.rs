@@ -30,6 +30,34 @@ pub(crate) struct RunningBlock {
     unnamed: Vec<(LaneAccess, u32)>,
 }
 
+impl RunningBlock {
+    /// `apart`: accesses to its shared memory are noted one by one.
+    fn new(index: u32, threads: u32, apart: bool) -> RunningBlock {
+        let mut segment = Segment::default();
+        segment.begin_block(apart);
+        RunningBlock {
+            order: BlockOrder::new(index, threads),
+            shared: Shadow::default(),
+            segment,
+            variables: HashMap::new(),
+            patterns: HashMap::new(),
+            misses: Vec::new(),
+            unnamed: Vec::new(),
+        }
+    }
+
+    /// Another block begins in place of this one.
+    fn restart(&mut self, index: u32, apart: bool) {
+        self.order.restart(index);
+        self.shared.clear();
+        self.segment.begin_block(apart);
+        self.variables.clear();
+        self.patterns.clear();
+        self.misses.clear();
+        self.unnamed.clear();
+    }
+}
+
 /// Places that are remembered apart.
 const RECENT_PLACES: usize = 256;
 
@@ -65,8 +93,8 @@ pub(crate) struct Races {
     /// Threads that have come to the barrier of the grid, and ended threads.
     at_grid_barrier: u64,
     exited: u64,
-    /// Of a block that has ended, for the next one.
-    spare_segment: Segment,
+    /// A block that has ended.
+    spare_block: Option<Box<RunningBlock>>,
     pub found: Vec<Race>,
 }
 
@@ -227,20 +255,13 @@ impl Races {
 
     /// A block that runs: it begins with its first event.
     pub fn block(&mut self, ctaid: [u32; 3]) -> &mut RunningBlock {
-        let (index, threads) = (self.index(ctaid), self.threads);
-        let for_good = self.has_clusters();
-        self.blocks.entry(index).or_insert_with(|| {
-            let mut segment = std::mem::take(&mut self.spare_segment);
-            segment.begin_block(for_good);
-            Box::new(RunningBlock {
-                order: BlockOrder::new(index, threads),
-                shared: Shadow::default(),
-                segment,
-                variables: HashMap::new(),
-                patterns: HashMap::new(),
-                misses: Vec::new(),
-                unnamed: Vec::new(),
-            })
+        let (index, threads, for_good) = (self.index(ctaid), self.threads, self.has_clusters());
+        self.blocks.entry(index).or_insert_with(|| match self.spare_block.take() {
+            Some(mut block) => {
+                block.restart(index, for_good);
+                block
+            }
+            None => Box::new(RunningBlock::new(index, threads, for_good)),
         })
     }
 
@@ -436,7 +457,7 @@ impl Races {
         block.order.exit(threads);
         let over = block.order.exited_count >= block.order.threads;
         if over && let Some(block) = self.blocks.remove(&index) {
-            self.spare_segment = block.segment;
+            self.spare_block = Some(block);
         }
         over
     }

@@ -139,17 +139,23 @@ impl Segment {
                 Addresses::Even { start, width, step, pitch }
             }
             BlockAddresses::Each(all) => {
-                let mut accessed = Vec::with_capacity(all.len());
-                for thread in members(access.threads) {
-                    let address = all[thread as usize];
-                    accessed.push(address);
-                    if !self.has_room(address, address, bytes)
-                        || !self.note_words(address as usize / 4, words, thread, ONE_THREAD, how)
-                    {
-                        return false;
-                    }
+                let each = |thread: u32| all[thread as usize];
+                let accessed: Box<[u64]> = members(access.threads).map(each).collect();
+                let (least, greatest, either) =
+                    accessed.iter().fold((u64::MAX, 0, 0), |(least, greatest, either), &at| {
+                        (at.min(least), at.max(greatest), at | either)
+                    });
+                if !self.has_room(least, greatest, bytes) || !either.is_multiple_of(bytes) {
+                    return false;
                 }
-                Addresses::Each(accessed.into())
+                let mut fine = true;
+                for (thread, &address) in members(access.threads).zip(&accessed) {
+                    fine &= self.note_words(address as usize / 4, words, thread, ONE_THREAD, how);
+                }
+                if !fine {
+                    return false;
+                }
+                Addresses::Each(accessed)
             }
         };
         self.log.push(Entry { place, bytes, threads: *access.threads, addresses });
@@ -185,6 +191,12 @@ impl Segment {
         // Rows that go on in each other are one.
         let is_linear = pitch == step.wrapping_mul(width.into());
         let width = if is_linear { end } else { width.min(end) };
+        if all && pitch == 0 && step == bytes && bytes >= 4 && end > width && end.is_multiple_of(width) {
+            // All rows of threads access the same words.
+            let greatest = start.saturating_add(bytes * u64::from(width - 1));
+            return self.has_room(start, greatest, bytes)
+                && self.note_together(start as usize / 4, width as usize * words, how);
+        }
         let mut first = 0;
         while first < end {
             let count = width.min(end - first);
@@ -215,6 +227,7 @@ impl Segment {
     }
 
     /// Notes so many words that threads from `first` on access, 2^`shift` each.
+    #[inline]
     fn note_words(&mut self, word: usize, count: usize, first: u32, shift: u32, how: How) -> bool {
         let (now, start) = (self.now, self.now + first);
         let (writes, others) = (&mut self.writes[word..][..count], &mut self.others[word..][..count]);

@@ -4,6 +4,7 @@
 use isa::Space;
 use vm::{AccessKind, BlockAccess, BlockAddresses, LaneAccess, Order};
 
+use crate::block::{Threads, range};
 use crate::clock::Stamp;
 use crate::place::Place;
 use crate::race::{Now, Races};
@@ -11,74 +12,77 @@ use crate::segment::{How, even_address};
 use crate::shadow::{ROW_BYTES, Record};
 
 impl Races {
-    /// Notes an access of a block as a whole. False if it has to be noted thread by thread ([`Races::access`]), all of it.
-    pub fn block_access(&mut self, access: &BlockAccess) -> bool {
+    /// Notes an access of a block as a whole. Returns the threads of which it has to be noted one by one ([`Races::access`]).
+    pub fn block_access(&mut self, access: &BlockAccess) -> Threads {
+        const NONE: Threads = [0; 16];
+        let all = *access.threads;
         let BlockAccess { span, kind, semantics, space, bytes, .. } = *access;
         if !matches!(space, Space::Shared | Space::Global) || bytes == 0 {
-            return true;
+            return NONE;
         }
         let index = self.index(access.block);
         let place = self.place(Place { span, kind, semantics, space, bytes });
         if !self.blocks.contains_key(&index) {
             self.block(access.block);
         }
-        let Some(block) = self.blocks.get_mut(&index) else { return false };
-        if semantics.is_strong() {
-            // Whoever has released or relaxed something may tell or learn something by it.
-            let variables = if space == Space::Shared { &block.variables } else { &self.variables };
-            let tells =
-                semantics.order != Order::Relaxed || !block.patterns.is_empty() || !variables.is_empty();
-            if tells || kind != AccessKind::Atomic {
-                return false;
-            }
+        let Some(block) = self.blocks.get_mut(&index) else { return all };
+        // Whoever has released or relaxed something may tell or learn something by a strong access.
+        let variables = if space == Space::Shared { &block.variables } else { &self.variables };
+        let tells = semantics.order != Order::Relaxed || !block.patterns.is_empty() || !variables.is_empty();
+        let how = match kind {
+            AccessKind::Load if !semantics.is_strong() => How::Read,
+            AccessKind::Store if !semantics.is_strong() => How::Write,
+            AccessKind::Atomic if !tells => How::Atomic,
+            _ => return all,
+        };
+        match space {
+            // Atomic operations of other sizes are not atomic to each other.
+            Space::Shared if how == How::Atomic && bytes != 4 => all,
+            Space::Shared if block.segment.note(access, place, how) => NONE,
+            Space::Shared => all,
+            _ => self.access_rows(access, index, place),
         }
-        if space == Space::Shared {
-            let how = match kind {
-                AccessKind::Load => How::Read,
-                AccessKind::Store => How::Write,
-                // Those of other sizes are not atomic to these.
-                _ if semantics.is_strong() && bytes == 4 => How::Atomic,
-                _ => return false,
-            };
-            return block.segment.note(access, place, how);
-        }
-        // Of an atomic operation without semantics nothing is known.
-        if kind == AccessKind::Atomic && !semantics.is_strong() {
-            return false;
-        }
-        self.access_rows(access, index, place)
     }
 
-    /// Notes an access to global memory if it is to whole rows, each element by the next thread.
-    fn access_rows(&mut self, access: &BlockAccess, index: u32, place: u32) -> bool {
-        let bytes = access.bytes;
+    /// Notes an access to global memory where it is to whole rows, each element by the next thread.
+    fn access_rows(&mut self, access: &BlockAccess, index: u32, place: u32) -> Threads {
+        let (bytes, mut left) = (access.bytes, *access.threads);
         let (Some(block), BlockAddresses::Even { start, width, step, pitch }) =
             (self.blocks.get(&index), access.addresses)
         else {
-            return false;
+            return left;
         };
         if !block.order.is_even_alone() || step != bytes || !matches!(bytes, 1 | 2 | 4 | 8 | 16) {
-            return false;
+            return left;
         }
-        let count = access.threads.iter().map(|word| word.count_ones()).sum::<u32>();
-        let last = access.threads.iter().rposition(|&word| word != 0);
-        let end = last.map_or(0, |last| 64 * last as u32 + access.threads[last].ilog2() + 1);
+        let last = left.iter().rposition(|&word| word != 0);
+        let end = last.map_or(0, |last| 64 * last as u32 + left[last].ilog2() + 1);
         // Rows of threads that go on in each other are one.
         let is_linear = pitch == step.wrapping_mul(width.into()) || width >= end;
-        let width = if is_linear { end } else { width };
         let in_row = (ROW_BYTES / bytes) as u32;
-        let begins = start.is_multiple_of(ROW_BYTES) && (is_linear || pitch.is_multiple_of(ROW_BYTES));
-        if count != end || end == 0 || !width.is_multiple_of(in_row) || !end.is_multiple_of(in_row) || !begins
-        {
-            return false;
+        let is_aligned = start.is_multiple_of(ROW_BYTES)
+            && (is_linear || width.is_multiple_of(in_row) && pitch.is_multiple_of(ROW_BYTES));
+        // Where threads are missing the others' addresses must be theirs alone.
+        let count = left.iter().map(|word| word.count_ones()).sum::<u32>();
+        if !is_aligned || !is_linear && (count != end || !end.is_multiple_of(in_row)) {
+            return left;
         }
         let mut now = Now::new(&block.order, &self.places, self.extents, self.lock_step, place);
-        (0..end).step_by(in_row as usize).all(|thread| {
-            let stamp = Stamp { block: index, thread: thread as u16, epoch: block.order.floor() };
-            let address = even_address(start, (width, step, pitch), thread);
-            now.thread = thread;
-            self.global.access_row(address, Record::new(stamp, place, false), bytes, &mut now)
-        })
+        for first in (0..end).step_by(in_row as usize) {
+            let row = range(first, first + in_row);
+            if !row.iter().zip(&left).all(|(row, left)| row & !left == 0) {
+                continue;
+            }
+            let stamp = Stamp { block: index, thread: first as u16, epoch: block.order.floor() };
+            let address = even_address(start, (width, step, pitch), first);
+            now.thread = first;
+            if self.global.access_row(address, Record::new(stamp, place, false), bytes, &mut now) {
+                left.iter_mut().zip(&row).for_each(|(left, row)| *left &= !row);
+            } else if !is_linear {
+                return *access.threads;
+            }
+        }
+        left
     }
 
     /// From now on accesses to the shared memory of a block are noted thread by thread, until its next barrier or for good.

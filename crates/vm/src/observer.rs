@@ -31,10 +31,10 @@ pub trait LaunchObserver: Send {
         ControlFlow::Continue(())
     }
 
-    /// The same of a block, as a whole: what [`LaunchObserver::access`] would be told of so many threads takes longer than the access. Of
-    /// whom this answers `None`, as it does unless it is implemented, that is told.
-    fn block_access(&mut self, _access: &BlockAccess) -> Option<ControlFlow<()>> {
-        None
+    /// The same of a block, as a whole: what [`LaunchObserver::access`] would be told of so many threads takes longer than the access.
+    /// Returns the threads of which that is to be told nevertheless: all, unless this is implemented.
+    fn block_access(&mut self, access: &BlockAccess) -> ControlFlow<(), [u64; 16]> {
+        ControlFlow::Continue(*access.threads)
     }
 
     /// Threads are about to arrive at a barrier of their block.
@@ -52,6 +52,12 @@ pub trait LaunchObserver: Send {
 
     /// Threads are about to execute a fence.
     fn fence(&mut self, _fence: &FenceEvent) {}
+
+    /// Whether it wants to be told of a warp-level operation. `whole`: all 32 lanes of each warp that executes it do so together, and are
+    /// members.
+    fn wants_warp(&self, _kind: WarpKind, _whole: bool) -> bool {
+        true
+    }
 
     /// Lanes of a warp are about to execute a warp-level operation together.
     fn warp(&mut self, _warp: &WarpEvent) {}

@@ -34,6 +34,8 @@ pub(crate) struct Watcher {
     lanes: Vec<LaneAccess>,
     addresses: Vec<u64>,
     threads: Vec<u32>,
+    /// Whose: of which block of a chunk, the index of its first thread, and which lanes; of a whole block of several always the same.
+    threads_of: (usize, u32, Mask),
     /// How often each barrier was complete before the block ended.
     generations: Vec<u32>,
     /// Nobody had come to a barrier by then.
@@ -56,6 +58,7 @@ impl Watcher {
             lanes,
             addresses,
             threads,
+            threads_of: (0, 0, Mask::EMPTY),
             generations,
             unused: false,
             accesses,
@@ -87,8 +90,21 @@ impl Watcher {
         mut f: impl FnMut(&ObserverHandle, [u32; 3], &[u32]),
     ) {
         for (block, mask) in chunk.parts(mask) {
-            self.threads.clear();
-            self.threads.extend(mask.into_iter().map(|lane| chunk.thread_of(lane) as u32));
+            // Mostly they are all, again and again.
+            let several = chunk.block_masks.len() > 1;
+            let which = match several && mask == chunk.block_masks[block] {
+                true => (0, u32::MAX, Mask::EMPTY),
+                false => (block, chunk.first_thread, mask),
+            };
+            if self.threads.is_empty() || self.threads_of != which {
+                self.threads.clear();
+                let first = match several {
+                    false => chunk.first_thread,
+                    true => 0u32.wrapping_sub((block * chunk.registers.rows().block_lanes()) as u32),
+                };
+                mask.for_each(|lane| self.threads.push(first.wrapping_add(lane as u32)));
+                self.threads_of = which;
+            }
             f(&self.observer, chunk.ctaid_of(block), &self.threads);
         }
     }
@@ -105,9 +121,9 @@ impl Watcher {
                 let event = CopyGroupEvent { block, group: *group, span, threads };
                 observer.tell(|observer| observer.copy_group(&event));
             }),
-            Kind::Warp { op, members } => {
+            Kind::Warp { op, members: members_slot } => {
                 let members =
-                    |lane| members.map(|slot| chunk.registers.get(active.window, slot, lane) as u32);
+                    |lane| members_slot.map(|slot| chunk.registers.get(active.window, slot, lane) as u32);
                 let kind = match &**op {
                     WarpOp::Sync => WarpKind::Sync,
                     WarpOp::Shuffle { .. } => WarpKind::Shuffle,
@@ -118,6 +134,12 @@ impl Watcher {
                     WarpOp::Matrix(_) | WarpOp::TensorMemory(_) => WarpKind::Matrix,
                     _ => WarpKind::Collective,
                 };
+                let all_lanes = |members: u64| members as u32 == u32::MAX;
+                let is_member = |slot| chunk.registers.uniform(active.window, slot).is_some_and(all_lanes);
+                let is_whole = mask.is_whole_warps_of(Mask::ALL) && members_slot.is_none_or(is_member);
+                if !self.observer.tell(|observer| observer.wants_warp(kind, is_whole)) {
+                    return;
+                }
                 let source = |lane: usize| {
                     let WarpOp::Shuffle { mode, b, c, .. } = **op else { return None };
                     let [b, c] = [b, c].map(|slot| chunk.registers.get(active.window, slot, lane) as u32);
@@ -578,12 +600,12 @@ impl Watcher {
             (space, _) => (space, 0),
         };
         let mut each = Vec::new();
-        if even.is_err() {
-            let at = chunk.lane_addresses(address, active);
+        if let Err(slot) = even {
             each = std::mem::take(&mut self.addresses);
-            each.clear();
             each.resize(chunk.lanes, 0);
-            mask.for_each(|lane| each[lane] = at(lane));
+            chunk.registers.peek(active.window, slot, &mut each);
+            let bits = if slot.width == Width::W64 { u64::MAX } else { u32::MAX.into() };
+            each.iter_mut().for_each(|at| *at = at.wrapping_add(address.offset) & bits);
         }
         let mut rest = Mask::EMPTY;
         for (block, lanes) in chunk.parts(mask) {
@@ -616,8 +638,15 @@ impl Watcher {
                 addresses,
             };
             match self.tell_and_ask(|observer| observer.block_access(&event)) {
-                Some(flow) => proceed(flow, chunk, op.span, lanes)?,
-                None => rest = Mask(std::array::from_fn(|i| rest.0[i] | lanes.0[i])),
+                ControlFlow::Break(()) => proceed(ControlFlow::Break(()), chunk, op.span, lanes)?,
+                ControlFlow::Continue(left) if left == threads => rest = rest | lanes,
+                ControlFlow::Continue(left) => {
+                    Mask(left).for_each(|thread| {
+                        if lanes.contains(first + thread) {
+                            rest.insert(first + thread);
+                        }
+                    });
+                }
             }
         }
         if even.is_err() {
