@@ -89,7 +89,7 @@ fn time(case: &Case, tools: Tools) -> Result<f64, ptxvm::Error> {
     let loaded = device.load(&module)?;
     let args = (case.args)(&device);
     let mut best = f64::INFINITY;
-    for _ in 0..3 {
+    for _ in 0..9 {
         let mut launch = loaded.launch(case.name).grid(case.grid).block(case.block);
         launch = args.iter().fold(launch, |launch, arg| launch.arg(arg.clone()));
         launch = launch.configure(|config| config.threads = Some(1));

@@ -40,7 +40,7 @@ pub(crate) fn set_of(threads: &[u32]) -> Threads {
 }
 
 /// The threads from `first` on, before `end`.
-pub(crate) fn range(first: u32, end: u32) -> Threads {
+fn range(first: u32, end: u32) -> Threads {
     std::array::from_fn(|word| {
         let start = 64 * word as u32;
         let up_to = |end: u32| u64::MAX.checked_shr(64 - end.saturating_sub(start).min(64)).unwrap_or(0);
@@ -130,10 +130,10 @@ pub(crate) struct Mark {
 }
 
 impl BlockOrder {
-    pub fn new(index: u32, threads: u32) -> BlockOrder {
+    pub fn new(threads: u32) -> BlockOrder {
         let count = threads as usize;
         BlockOrder {
-            index,
+            index: 0,
             threads,
             floor: 0,
             newest: 0,
@@ -150,7 +150,7 @@ impl BlockOrder {
         }
     }
 
-    /// Another block begins in place of this one.
+    /// A block begins, in place of the one before.
     pub fn restart(&mut self, index: u32) {
         self.index = index;
         (self.floor, self.newest) = (0, 0);

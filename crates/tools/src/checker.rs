@@ -162,10 +162,7 @@ impl LaunchObserver for Checker {
     }
 
     fn block_access(&mut self, access: &BlockAccess) -> ControlFlow<(), Threads> {
-        let is_initialized = !self.tools.has(Tool::Initcheck) || {
-            let is_param = access.space == Space::Param || self.param_loads.contains(&access.span.start);
-            self.values.block_access(access, is_param)
-        };
+        let is_initialized = !self.tools.has(Tool::Initcheck) || self.values.block_access(access);
         ControlFlow::Continue(match () {
             () if !is_initialized => *access.threads,
             () if self.watches_memory() => self.races.block_access(access),

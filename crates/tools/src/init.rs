@@ -287,7 +287,7 @@ impl Values {
     }
 
     /// Threads of a block load or store what is defined, all of it; the store has been noted. False if something is not, or could not be.
-    pub fn block_access(&mut self, access: &BlockAccess, is_param: bool) -> bool {
+    pub fn block_access(&mut self, access: &BlockAccess) -> bool {
         let reads = matches!(access.kind, AccessKind::Load | AccessKind::Atomic);
         if !self.registers.is_empty() && access.kind == AccessKind::Store {
             return false;
@@ -306,8 +306,7 @@ impl Values {
                 if !memory.tainted.is_empty() {
                     return false;
                 }
-                let written =
-                    !reads || is_param || ranges(access, |from, bytes| memory.is_written(from, bytes));
+                let written = !reads || ranges(access, |from, bytes| memory.is_written(from, bytes));
                 // What was written stays so.
                 if written && access.kind == AccessKind::Store {
                     ranges(access, |from, bytes| {

@@ -3,7 +3,7 @@
 //! Whether two accesses are ordered is read off the operations that order, never off when they happened to be executed: the same
 //! races are found whatever the schedule was, as long as the threads take the same ways.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use isa::Space;
@@ -31,14 +31,11 @@ pub(crate) struct RunningBlock {
 }
 
 impl RunningBlock {
-    /// `apart`: accesses to its shared memory are noted one by one.
-    fn new(index: u32, threads: u32, apart: bool) -> RunningBlock {
-        let mut segment = Segment::default();
-        segment.begin_block(apart);
+    fn new(threads: u32) -> RunningBlock {
         RunningBlock {
-            order: BlockOrder::new(index, threads),
+            order: BlockOrder::new(threads),
             shared: Shadow::default(),
-            segment,
+            segment: Segment::default(),
             variables: HashMap::new(),
             patterns: HashMap::new(),
             misses: Vec::new(),
@@ -46,7 +43,7 @@ impl RunningBlock {
         }
     }
 
-    /// Another block begins in place of this one.
+    /// A block begins, in place of the one before; `apart`: accesses to its shared memory are noted one by one.
     fn restart(&mut self, index: u32, apart: bool) {
         self.order.restart(index);
         self.shared.clear();
@@ -85,7 +82,7 @@ pub(crate) struct Races {
     known_places: HashMap<Place, u32>,
     /// Some of these, by the end of where they stand in the source.
     recent_places: Vec<Option<(Place, u32)>>,
-    pub blocks: HashMap<u32, Box<RunningBlock>>,
+    pub blocks: BTreeMap<u32, Box<RunningBlock>>,
     /// Those of several blocks, by their first block.
     clusters: HashMap<u32, ClusterOrder>,
     pub global: Shadow,
@@ -93,8 +90,8 @@ pub(crate) struct Races {
     /// Threads that have come to the barrier of the grid, and ended threads.
     at_grid_barrier: u64,
     exited: u64,
-    /// A block that has ended.
-    spare_block: Option<Box<RunningBlock>>,
+    /// Blocks that have ended, to become others.
+    spare_blocks: Vec<RunningBlock>,
     pub found: Vec<Race>,
 }
 
@@ -121,6 +118,11 @@ impl<'a> Now<'a> {
     ) -> Now<'a> {
         let (place, races) = (&places[number as usize], Vec::new());
         Now { extents, order, places, place, number, thread: 0, lock_step, races }
+    }
+
+    /// Of its place.
+    pub fn number(&self) -> u32 {
+        self.number
     }
 }
 
@@ -256,12 +258,11 @@ impl Races {
     /// A block that runs: it begins with its first event.
     pub fn block(&mut self, ctaid: [u32; 3]) -> &mut RunningBlock {
         let (index, threads, for_good) = (self.index(ctaid), self.threads, self.has_clusters());
-        self.blocks.entry(index).or_insert_with(|| match self.spare_block.take() {
-            Some(mut block) => {
-                block.restart(index, for_good);
-                block
-            }
-            None => Box::new(RunningBlock::new(index, threads, for_good)),
+        self.blocks.entry(index).or_insert_with(|| {
+            let spare = self.spare_blocks.pop();
+            let mut block = spare.unwrap_or_else(|| RunningBlock::new(threads));
+            block.restart(index, for_good);
+            Box::new(block)
         })
     }
 
@@ -457,7 +458,7 @@ impl Races {
         block.order.exit(threads);
         let over = block.order.exited_count >= block.order.threads;
         if over && let Some(block) = self.blocks.remove(&index) {
-            self.spare_block = Some(block);
+            self.spare_blocks.push(*block);
         }
         over
     }

@@ -4,12 +4,12 @@
 use isa::Space;
 use vm::{AccessKind, BlockAccess, BlockAddresses, LaneAccess, Order};
 
-use crate::block::{Threads, range};
+use crate::block::{BlockOrder, Threads};
 use crate::clock::Stamp;
 use crate::place::Place;
 use crate::race::{Now, Races};
 use crate::segment::{How, even_address};
-use crate::shadow::{ROW_BYTES, Record};
+use crate::shadow::{ROW_BYTES, Record, Shadow};
 
 impl Races {
     /// Notes an access of a block as a whole. Returns the threads of which it has to be noted one by one ([`Races::access`]).
@@ -20,11 +20,9 @@ impl Races {
         if !matches!(space, Space::Shared | Space::Global) || bytes == 0 {
             return NONE;
         }
-        let index = self.index(access.block);
         let place = self.place(Place { span, kind, semantics, space, bytes });
-        if !self.blocks.contains_key(&index) {
-            self.block(access.block);
-        }
+        self.block(access.block);
+        let index = self.index(access.block);
         let Some(block) = self.blocks.get_mut(&index) else { return all };
         // Whoever has released or relaxed something may tell or learn something by a strong access.
         let variables = if space == Space::Shared { &block.variables } else { &self.variables };
@@ -40,49 +38,11 @@ impl Races {
             Space::Shared if how == How::Atomic && bytes != 4 => all,
             Space::Shared if block.segment.note(access, place, how) => NONE,
             Space::Shared => all,
-            _ => self.access_rows(access, index, place),
-        }
-    }
-
-    /// Notes an access to global memory where it is to whole rows, each element by the next thread.
-    fn access_rows(&mut self, access: &BlockAccess, index: u32, place: u32) -> Threads {
-        let (bytes, mut left) = (access.bytes, *access.threads);
-        let (Some(block), BlockAddresses::Even { start, width, step, pitch }) =
-            (self.blocks.get(&index), access.addresses)
-        else {
-            return left;
-        };
-        if !block.order.is_even_alone() || step != bytes || !matches!(bytes, 1 | 2 | 4 | 8 | 16) {
-            return left;
-        }
-        let last = left.iter().rposition(|&word| word != 0);
-        let end = last.map_or(0, |last| 64 * last as u32 + left[last].ilog2() + 1);
-        // Rows of threads that go on in each other are one.
-        let is_linear = pitch == step.wrapping_mul(width.into()) || width >= end;
-        let in_row = (ROW_BYTES / bytes) as u32;
-        let is_aligned = start.is_multiple_of(ROW_BYTES)
-            && (is_linear || width.is_multiple_of(in_row) && pitch.is_multiple_of(ROW_BYTES));
-        // Where threads are missing the others' addresses must be theirs alone.
-        let count = left.iter().map(|word| word.count_ones()).sum::<u32>();
-        if !is_aligned || !is_linear && (count != end || !end.is_multiple_of(in_row)) {
-            return left;
-        }
-        let mut now = Now::new(&block.order, &self.places, self.extents, self.lock_step, place);
-        for first in (0..end).step_by(in_row as usize) {
-            let row = range(first, first + in_row);
-            if !row.iter().zip(&left).all(|(row, left)| row & !left == 0) {
-                continue;
-            }
-            let stamp = Stamp { block: index, thread: first as u16, epoch: block.order.floor() };
-            let address = even_address(start, (width, step, pitch), first);
-            now.thread = first;
-            if self.global.access_row(address, Record::new(stamp, place, false), bytes, &mut now) {
-                left.iter_mut().zip(&row).for_each(|(left, row)| *left &= !row);
-            } else if !is_linear {
-                return *access.threads;
+            _ => {
+                let now = Now::new(&block.order, &self.places, self.extents, self.lock_step, place);
+                access_rows(&mut self.global, access, &block.order, now)
             }
         }
-        left
     }
 
     /// From now on accesses to the shared memory of a block are noted thread by thread, until its next barrier or for good.
@@ -113,4 +73,41 @@ impl Races {
             block.shared.clear();
         }
     }
+}
+
+/// Notes an access to global memory where it is to whole rows, each element by the next thread. Returns the threads of all others.
+fn access_rows(global: &mut Shadow, access: &BlockAccess, order: &BlockOrder, mut now: Now) -> Threads {
+    let (bytes, mut left) = (access.bytes, *access.threads);
+    let BlockAddresses::Even { start, width, step, pitch } = access.addresses else { return left };
+    if !order.is_even_alone() || step != bytes || !matches!(bytes, 1 | 2 | 4 | 8 | 16) {
+        return left;
+    }
+    let last = left.iter().rposition(|&word| word != 0);
+    let end = last.map_or(0, |last| 64 * last as u32 + left[last].ilog2() + 1);
+    // Rows of threads that go on in each other are one.
+    let is_linear = pitch == step.wrapping_mul(width.into()) || width >= end;
+    let in_row = (ROW_BYTES / bytes) as u32;
+    let is_aligned = start.is_multiple_of(ROW_BYTES)
+        && (is_linear || width.is_multiple_of(in_row) && pitch.is_multiple_of(ROW_BYTES));
+    // Where threads are missing the others' addresses must be theirs alone.
+    let count = left.iter().map(|word| word.count_ones()).sum::<u32>();
+    if !is_aligned || !is_linear && (count != end || !end.is_multiple_of(in_row)) {
+        return left;
+    }
+    for first in (0..end).step_by(in_row as usize) {
+        // Threads of a row are in one word.
+        let (word, row) = (first as usize / 64, u64::MAX >> (64 - in_row) << (first % 64));
+        if row & !left[word] != 0 {
+            continue;
+        }
+        let stamp = Stamp { block: order.index, thread: first as u16, epoch: order.floor() };
+        let address = even_address(start, (width, step, pitch), first);
+        now.thread = first;
+        if global.access_row(address, Record::new(stamp, now.number(), false), bytes, &mut now) {
+            left[word] &= !row;
+        } else if !is_linear {
+            return *access.threads;
+        }
+    }
+    left
 }

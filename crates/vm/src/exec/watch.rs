@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use diag::Span;
-use ir::{AccessKind, MbarrierOp, Width};
+use ir::{AccessKind, MbarrierOp};
 use isa::Space;
 use smallvec::SmallVec;
 
@@ -12,27 +12,26 @@ use super::mbarrier::Foreseen;
 use super::observe::Observer;
 use super::{Active, Chunk, Step};
 use crate::code::{
-    Access, Address, Block, BulkMask, Extent, Flow, Kind, Multicast, Op, Returned, Start, Store,
-    TensorMemory, Terminator, WarpOp, flows, shuffle_source,
+    Address, Block, BulkMask, Flow, Kind, Multicast, Op, Returned, Start, Store, TensorMemory, Terminator,
+    WarpOp, flows, shuffle_source,
 };
 use crate::cta::{CLUSTER_BARRIER, Shared};
 use crate::fault::FaultKind;
 use crate::mask::{Mask, WARP_LANES};
 use crate::memory::{resolve_generic, shared_base, shared_rank};
 use crate::observer::{
-    AccessEvent, BarrierArrival, BarrierRelease, BarrierWait, BlockAccess, BlockAddresses, Completion,
-    Compute, CopyGroupEvent, DeviceCall, EnterEvent, ExitEvent, FenceEvent, LaneAccess, LaneSet,
-    LaunchObserver, MbarrierEvent, ObserverHandle, OperationEvent, OperationKind, ReadValues, Values,
+    AccessEvent, BarrierArrival, BarrierRelease, BarrierWait, Completion, CopyGroupEvent, DeviceCall,
+    FenceEvent, LaneAccess, LaunchObserver, MbarrierEvent, ObserverHandle, OperationKind, ReadValues, Values,
     WarpEvent, WarpKind, WarpLane,
 };
 use crate::registers::SlotRef;
 
 /// Tells an observer what a host thread executes.
 pub(crate) struct Watcher {
-    observer: ObserverHandle,
+    pub(super) observer: ObserverHandle,
     /// Used again and again.
     lanes: Vec<LaneAccess>,
-    addresses: Vec<u64>,
+    pub(super) addresses: Vec<u64>,
     threads: Vec<u32>,
     /// Whose: of which block of a chunk, the index of its first thread, and which lanes; of a whole block of several always the same.
     threads_of: (usize, u32, Mask),
@@ -43,7 +42,7 @@ pub(crate) struct Watcher {
     /// It wants to be told of accesses.
     accesses: bool,
     /// It wants to be told of operations; and now.
-    operations: bool,
+    pub(super) operations: bool,
     follows: bool,
 }
 
@@ -73,7 +72,7 @@ impl Watcher {
     }
 
     /// Tells the observer something, and asks whether it wants to be told of operations from now on.
-    fn tell_and_ask<T>(&mut self, event: impl FnOnce(&mut dyn LaunchObserver) -> T) -> T {
+    pub(super) fn tell_and_ask<T>(&mut self, event: impl FnOnce(&mut dyn LaunchObserver) -> T) -> T {
         let (answer, follows) = self.observer.tell(|observer| {
             let answer = event(observer);
             (answer, observer.follows_operations())
@@ -83,7 +82,7 @@ impl Watcher {
     }
 
     /// Calls `f` with `%ctaid` and the threads of each block that has lanes in `mask`.
-    fn each_block(
+    pub(super) fn each_block(
         &mut self,
         chunk: &Chunk,
         mask: Mask,
@@ -274,13 +273,30 @@ impl Chunk<'_> {
     }
 }
 
+/// It may do more than compute and access memory ([`Watcher::tell_effect`]).
+fn has_effect(kind: &Kind) -> bool {
+    !matches!(
+        kind,
+        Kind::Pure(_)
+            | Kind::Copy { .. }
+            | Kind::Not { .. }
+            | Kind::Resize { .. }
+            | Kind::Offset { .. }
+            | Kind::Param { .. }
+            | Kind::AddressOf { .. }
+            | Kind::Pack { .. }
+            | Kind::Unpack { .. }
+            | Kind::Link(_)
+    )
+}
+
 /// Nobody arrives at a barrier, ends or begins a function where such a block ends.
 fn is_quiet(terminator: &Terminator) -> bool {
     matches!(terminator, Terminator::Jump(_) | Terminator::Branch { .. } | Terminator::BranchIndexed { .. })
 }
 
 /// The run ends where the observer says so.
-fn proceed(flow: ControlFlow<()>, chunk: &Chunk, span: Span, mask: Mask) -> Step {
+pub(super) fn proceed(flow: ControlFlow<()>, chunk: &Chunk, span: Span, mask: Mask) -> Step {
     match flow {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(chunk.fault(FaultKind::Stopped, span, mask, None, "")),
@@ -366,6 +382,9 @@ impl Observer for Watcher {
         active: &Active,
     ) -> Step {
         let op = &block.ops[index];
+        if block.accesses[index].is_empty() && !has_effect(&op.kind) && !self.watches_operations() {
+            return Ok(());
+        }
         let mut mask = active.mask;
         if let Some(guard) = op.guard {
             if self.watches_operations() {
@@ -560,174 +579,6 @@ impl Observer for Watcher {
             let flow = self.observer.tell(|observer| observer.barrier_release(&release));
             proceed(flow, chunk, block.span, active.mask)?;
         }
-        Ok(())
-    }
-}
-
-impl Watcher {
-    /// Tells of an access block by block. Returns the lanes of blocks whose lanes are to be told of.
-    fn tell_blocks(
-        &mut self,
-        chunk: &Chunk,
-        op: &Op,
-        access: &Access,
-        mask: Mask,
-        active: &Active,
-    ) -> Step<Mask> {
-        let (Start::Address(address), Extent::Bytes(bytes), None) =
-            (&access.start, &access.extent, access.multicast)
-        else {
-            return Ok(mask);
-        };
-        let is_plain = matches!(access.kind, AccessKind::Load | AccessKind::Store | AccessKind::Atomic);
-        let rows = chunk.registers.rows();
-        let (block_lanes, blocks) = (rows.block_lanes(), rows.blocks());
-        let are_warps = blocks == 1 || block_lanes.is_multiple_of(WARP_LANES);
-        if !is_plain || chunk.first_thread != 0 || !are_warps || chunk.launch.cluster_blocks() > 1 {
-            return Ok(mask);
-        }
-        let bytes = u64::from(*bytes);
-        let even = chunk.even(address, active);
-        let (space, offset) = match (address.space, &even) {
-            (Space::Generic, Ok(even)) => {
-                let (space, inner) = resolve_generic(even.bounds.0);
-                if resolve_generic(even.bounds.1.saturating_add(bytes)).0 != space {
-                    return Ok(mask);
-                }
-                (space, even.bounds.0 - inner)
-            }
-            (Space::Generic, Err(_)) => return Ok(mask),
-            (space, _) => (space, 0),
-        };
-        let mut each = Vec::new();
-        if let Err(slot) = even {
-            each = std::mem::take(&mut self.addresses);
-            each.resize(chunk.lanes, 0);
-            chunk.registers.peek(active.window, slot, &mut each);
-            let bits = if slot.width == Width::W64 { u64::MAX } else { u32::MAX.into() };
-            each.iter_mut().for_each(|at| *at = at.wrapping_add(address.offset) & bits);
-        }
-        let mut rest = Mask::EMPTY;
-        for (block, lanes) in chunk.parts(mask) {
-            let first = block * block_lanes;
-            let mut threads = lanes.0;
-            if block > 0 {
-                let pair = |lane: usize| [0, 32].map(|half| u64::from(lanes.lanes_from(lane + half)));
-                threads = std::array::from_fn(|word| {
-                    let [low, high] = pair(first + 64 * word);
-                    low | high << 32
-                });
-            }
-            let addresses = match &even {
-                Ok(even) => BlockAddresses::Even {
-                    start: even.at(first).wrapping_sub(offset),
-                    width: rows.width() as u32,
-                    step: even.scalar.step,
-                    pitch: even.scalar.pitch,
-                },
-                Err(_) => BlockAddresses::Each(&each[first..(first + block_lanes).min(each.len())]),
-            };
-            let event = BlockAccess {
-                kind: access.kind,
-                semantics: access.semantics,
-                span: op.span,
-                block: chunk.ctaid_of(block),
-                space,
-                bytes,
-                threads: &threads,
-                addresses,
-            };
-            match self.tell_and_ask(|observer| observer.block_access(&event)) {
-                ControlFlow::Break(()) => proceed(ControlFlow::Break(()), chunk, op.span, lanes)?,
-                ControlFlow::Continue(left) if left == threads => rest = rest | lanes,
-                ControlFlow::Continue(left) => {
-                    Mask(left).for_each(|thread| {
-                        if lanes.contains(first + thread) {
-                            rest.insert(first + thread);
-                        }
-                    });
-                }
-            }
-        }
-        if even.is_err() {
-            self.addresses = each;
-        }
-        Ok(rest)
-    }
-
-    /// Tells of a step of an operation.
-    fn tell_operation(&mut self, chunk: &Chunk, span: Span, flow: &Flow, mask: Mask, active: &Active) {
-        let numbers = |slots: &[SlotRef]| slots.iter().map(|slot| slot.index).collect::<SmallVec<[u32; 8]>>();
-        let (mut uses, decides) = (numbers(&flow.uses), numbers(&flow.decides));
-        if let Some((slot, first)) = flow.optional
-            && chunk.registers.get(active.window, slot, mask.lowest().unwrap_or(0)) == 0
-        {
-            uses.truncate(first);
-        }
-        let defs: SmallVec<[Option<u32>; 8]> =
-            flow.defs.iter().map(|slot| slot.map(|slot| slot.index)).collect();
-        let is_predicate = |slot: &Option<SlotRef>| slot.is_some_and(|slot| slot.width == Width::Pred);
-        let predicates = flow.defs.iter().take(32).zip(0..).filter(|(slot, _)| is_predicate(slot));
-        let values = |index: usize, lane| match flow.uses.get(index) {
-            Some(slot) if lane < chunk.lanes => chunk.registers.get(active.window, *slot, lane),
-            _ => 0,
-        };
-        let compute = flow.pure.map(|pure| move |values: &[u64]| (pure.sem)(&pure.picks, values));
-        let who = |lane| (chunk.block_of(lane), chunk.thread_of(lane) as u32);
-        let event = OperationEvent {
-            span,
-            chunk: std::ptr::from_ref(chunk) as usize,
-            window: active.window.index,
-            kind: flow.kind,
-            uses: &uses,
-            defs: &defs,
-            predicates: predicates.fold(0, |all, (_, index)| all | 1 << index),
-            decides: &decides,
-            lanes: LaneSet { words: mask.words(), who: &who },
-            values: &values,
-            compute: compute.as_ref().map(|compute| compute as Compute),
-        };
-        self.tell_and_ask(|observer| observer.operation(&event));
-    }
-
-    /// Tells that lanes begin a function.
-    fn tell_enter(&mut self, chunk: &Chunk, frame: u32, mask: Mask) {
-        let frame = &chunk.frames[frame];
-        let program = chunk.launch.program();
-        let index = frame.function as usize;
-        let (Some(Some(lowered)), Some(checked), Some(function)) = (
-            program.functions.get(index),
-            program.module.functions.get(index),
-            chunk.function(frame.function),
-        ) else {
-            return;
-        };
-        let registers = checked.body.as_ref().map_or(&[][..], |body| &body.registers);
-        let unwritten: Vec<(u32, &str)> = function
-            .zeros
-            .iter()
-            .filter(|&&slot| !function.params.iter().flatten().any(|param| param.index == slot))
-            .filter_map(|&slot| match lowered.slots.get(slot as usize)?.kind {
-                ir::SlotKind::Register(id) => Some((slot, registers.get(id.index())?.name.as_str())),
-                _ => None,
-            })
-            .collect();
-        let who = |lane| (chunk.block_of(lane), chunk.thread_of(lane) as u32);
-        let event = EnterEvent {
-            chunk: std::ptr::from_ref(chunk) as usize,
-            window: frame.window.index,
-            is_kernel: frame.parent.is_none(),
-            span: checked.span,
-            unwritten: &unwritten,
-            lanes: LaneSet { words: mask.words(), who: &who },
-        };
-        self.tell_and_ask(|observer| observer.enter(&event));
-    }
-
-    fn tell_exit(&mut self, chunk: &Chunk, span: Span, active: &Active) -> Step {
-        self.each_block(chunk, active.mask, |observer, block, threads| {
-            observer.tell(|observer| observer.exit(&ExitEvent { block, span, threads }));
-        });
         Ok(())
     }
 }
