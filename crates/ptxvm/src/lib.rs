@@ -109,8 +109,8 @@ pub use texture::{Image, Region, SamplerState, Surface, Texture};
 pub use tools::{Checker, Finding, FindingKind, Site, Tool, Tools};
 pub use vm::{
     AccessEvent, AccessKind, Accesses, AsyncEvent, AsyncStep, BarrierArrival, BarrierRelease, BarrierWait,
-    Completion, CopyGroup, CopyGroupEvent, Counts, DeviceCall, DeviceFunction, ExitEvent, Fault, FaultKind,
-    FenceEvent, HostPath, KernelAttributes, LaneAccess, LaunchConfig, LaunchObserver, LaunchReport,
-    MOST_CLUSTER_BLOCKS, MbarrierEvent, MbarrierOp, ObjectError, ObserverHandle, Order, Output, Place,
-    Profile, Scope, Semantics, Values, WarpEvent, WarpKind, WarpLane,
+    BlockAccess, BlockAddresses, Completion, CopyGroup, CopyGroupEvent, Counts, DeviceCall, DeviceFunction,
+    ExitEvent, Fault, FaultKind, FenceEvent, HostPath, KernelAttributes, LaneAccess, LaunchConfig,
+    LaunchObserver, LaunchReport, MOST_CLUSTER_BLOCKS, MbarrierEvent, MbarrierOp, ObjectError,
+    ObserverHandle, Order, Output, Place, Profile, Scope, Semantics, Values, WarpEvent, WarpKind, WarpLane,
 };

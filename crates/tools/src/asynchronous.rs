@@ -36,6 +36,8 @@ pub(crate) struct Asynchronous {
     pub issues: HashMap<u32, Issue>,
     /// What tells mbarrier objects of work that is done: copies, and `tcgen05.commit`.
     pub signals: HashSet<u32>,
+    /// Something reads memory through the async proxy.
+    pub reads: bool,
     /// Operations on mbarrier objects with `.relaxed`: arrivals release nothing, and tests acquire nothing.
     pub relaxed: HashSet<u32>,
 }
@@ -55,6 +57,10 @@ impl Asynchronous {
     fn add(&mut self, instruction: &Instruction) {
         let (start, picks) = (instruction.span.start, &instruction.picks);
         let Action::Effect(effect) = instruction.form.action else { return };
+        self.reads |= matches!(
+            effect,
+            Effect::CpAsyncBulk | Effect::CopyTensor | Effect::Wgmma | Effect::TensorMma | Effect::TensorCp
+        );
         if matches!(
             effect,
             Effect::CpAsyncBulk

@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 use diag::Span;
 use isa::{Mod, Opcode, Space};
 use vm::{
-    AccessEvent, AsyncEvent, AsyncStep, BarrierArrival, BarrierRelease, BarrierWait, CopyGroup,
+    AccessEvent, AsyncEvent, AsyncStep, BarrierArrival, BarrierRelease, BarrierWait, BlockAccess, CopyGroup,
     CopyGroupEvent, DeviceCall, DeviceFunction, EnterEvent, ExitEvent, FenceEvent, Launch, LaunchObserver,
     MbarrierEvent, MbarrierOp, OperationEvent, WarpEvent, WarpKind,
 };
 
 use crate::asynchronous::Asynchronous;
-use crate::block::WARP;
+use crate::block::{Threads, WARP};
 use crate::finding::{Finding, FindingKind, Findings, Site, Tool, Tools};
 use crate::init::Values;
 use crate::place::Extents;
@@ -41,6 +41,8 @@ pub struct Checker {
     aligned: HashMap<u32, bool>,
     /// Where arrivals at the barrier of the cluster release nothing.
     relaxed: HashSet<u32>,
+    /// The module has asynchronous copies, or products that read memory later.
+    copies: bool,
     /// Loads of parameters, by where they begin.
     param_loads: HashSet<u32>,
     asynchronous: Asynchronous,
@@ -67,6 +69,7 @@ impl Checker {
             uses: HashMap::new(),
             aligned: HashMap::new(),
             relaxed: HashSet::new(),
+            copies: false,
             param_loads: HashSet::new(),
             asynchronous: Asynchronous::default(),
             results: Results::default(),
@@ -111,7 +114,7 @@ impl Checker {
     }
 
     fn watches_memory(&self) -> bool {
-        self.tools.has(Tool::Racecheck) || self.tools.has(Tool::Synccheck)
+        self.tools.has(Tool::Racecheck) || self.tools.has(Tool::Synccheck) && self.copies
     }
 
     /// Nobody has written this memory when the next launch begins: an allocation of a driver.
@@ -127,6 +130,9 @@ impl Checker {
     /// Runs a check of synchronisation.
     fn check_use(&mut self, block: [u32; 3], check: impl FnOnce(&mut BlockUse, &mut Vec<Misuse>)) {
         let mut found = Vec::new();
+        if !self.tools.has(Tool::Synccheck) {
+            return;
+        }
         check(self.uses.entry(block).or_default(), &mut found);
         found.iter().for_each(|misuse| self.add_misuse(block, misuse));
     }
@@ -146,6 +152,7 @@ impl LaunchObserver for Checker {
         self.values = Values::default();
         self.asynchronous = Asynchronous::of(module);
         self.races.signals.clone_from(&self.asynchronous.signals);
+        self.races.has_async_reads = self.asynchronous.reads;
         self.results = Results::default();
         self.undefined.iter().for_each(|&(address, bytes)| self.values.forget(address, bytes));
         if self.aligned.is_empty() {
@@ -153,6 +160,7 @@ impl LaunchObserver for Checker {
             for node in bodies.flat_map(|body| &body.code) {
                 if let check::module::Node::Instruction(instruction) = node {
                     let (form, picks) = (instruction.form, &instruction.picks);
+                    self.copies |= matches!(form.opcode, Opcode::Cp | Opcode::Wgmma);
                     if form.opcode == Opcode::Ld && picks.mods().iter().any(|m| m.name().starts_with("param"))
                     {
                         self.param_loads.insert(instruction.span.start);
@@ -167,6 +175,19 @@ impl LaunchObserver for Checker {
                 }
             }
         }
+    }
+
+    fn wants_accesses(&self) -> bool {
+        self.watches_memory() || self.tools.has(Tool::Initcheck)
+    }
+
+    fn block_access(&mut self, access: &BlockAccess) -> ControlFlow<(), Threads> {
+        let is_initialized = !self.tools.has(Tool::Initcheck) || self.values.block_access(access);
+        ControlFlow::Continue(match () {
+            () if !is_initialized => *access.threads,
+            () if self.watches_memory() => self.races.block_access(access),
+            () => [0; 16],
+        })
     }
 
     fn access(&mut self, event: &AccessEvent) -> ControlFlow<()> {
@@ -188,6 +209,9 @@ impl LaunchObserver for Checker {
             let relaxed = self.relaxed.contains(&arrival.span.start);
             self.races.arrive_at_cluster(block, threads, relaxed);
         } else {
+            if !waits {
+                self.races.settle(block, false);
+            }
             self.races.block(block).order.arrive(barrier, threads, waits, count.is_some());
         }
         self.check_use(block, |uses, found| uses.arrive(arrival, found));
@@ -206,7 +230,7 @@ impl LaunchObserver for Checker {
             self.races.complete_cluster(release.block);
             self.races.cluster(release.block)
         } else {
-            self.races.block(release.block).order.complete(release.barrier);
+            self.races.complete_barrier(release.block, release.barrier);
             vec![release.block]
         };
         let aligned = std::mem::take(&mut self.aligned);
@@ -238,8 +262,20 @@ impl LaunchObserver for Checker {
         }
     }
 
+    fn wants_warp(&self, kind: WarpKind, whole: bool) -> bool {
+        match kind {
+            WarpKind::Sync => self.watches_memory(),
+            WarpKind::Shuffle => {
+                self.tools.has(Tool::Synccheck) && !whole || self.values.has_undefined_registers()
+            }
+            WarpKind::Matrix => self.tools.has(Tool::Synccheck) && !whole,
+            WarpKind::Collective => false,
+        }
+    }
+
     fn warp(&mut self, event: &WarpEvent) {
         if event.kind == WarpKind::Sync {
+            self.races.settle(event.block, false);
             let order = &mut self.races.block(event.block).order;
             let mut groups: Vec<(u32, u32, u32)> = Vec::new();
             for lane in event.lanes {
@@ -305,7 +341,6 @@ impl LaunchObserver for Checker {
     }
 
     fn exit(&mut self, event: &ExitEvent) {
-        self.check_use(event.block, |uses, _| uses.exit(event.span, event.threads));
         if self.races.exit(event.block, event.threads) {
             self.uses.remove(&event.block);
             self.values.end_block(event.block);
@@ -313,11 +348,17 @@ impl LaunchObserver for Checker {
             if let Some(warpgroups) = self.warpgroups.remove(&event.block) {
                 warpgroups.finish().for_each(|part| self.add_part(event.block, &part));
             }
+        } else {
+            self.check_use(event.block, |uses, _| uses.exit(event.span, event.threads));
         }
     }
 
     fn wants_operations(&self) -> bool {
         self.tools.has(Tool::Initcheck) || self.follows_results()
+    }
+
+    fn follows_operations(&self) -> bool {
+        self.values.are_any_undefined() || self.follows_results()
     }
 
     fn operation(&mut self, event: &OperationEvent) {

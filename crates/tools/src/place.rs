@@ -106,6 +106,7 @@ impl Extents {
     pub fn scope(&self, one: u32, other: u32) -> Scope {
         match () {
             () if one == other => Scope::Cta,
+            () if self.cluster == [1; 3] => Scope::Gpu,
             () if self.cluster_of(self.ctaid(one)) == self.cluster_of(self.ctaid(other)) => Scope::Cluster,
             () => Scope::Gpu,
         }

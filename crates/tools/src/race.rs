@@ -3,7 +3,7 @@
 //! Whether two accesses are ordered is read off the operations that order, never off when they happened to be executed: the same
 //! races are found whatever the schedule was, as long as the threads take the same ways.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 use isa::Space;
@@ -15,19 +15,50 @@ use crate::cluster::ClusterOrder;
 use crate::place::{Extents, Place};
 use crate::proxies::Proxies;
 use crate::release::{NearMiss, Patterns, Variable};
-use crate::shadow::{Context, ROW_WORDS, Record, Shadow};
+use crate::segment::Segment;
+use crate::shadow::{Context, ROW_BYTES, Record, Shadow};
 use crate::waits::{Waits, Work};
 
 /// A block that runs.
 pub(crate) struct RunningBlock {
     pub order: BlockOrder,
-    shared: Shadow,
+    pub shared: Shadow,
+    /// What has been done to shared memory since the last barrier of all threads, if that is not in its shadow.
+    pub segment: Segment,
     pub variables: HashMap<u64, Variable>,
     pub patterns: HashMap<u32, Patterns>,
     pub misses: Vec<NearMiss>,
     /// Copies and reads of `tcgen05` whose mbarrier object has not been named yet, by thread.
     unnamed: Vec<(LaneAccess, u32)>,
 }
+
+impl RunningBlock {
+    fn new(threads: u32) -> RunningBlock {
+        RunningBlock {
+            order: BlockOrder::new(threads),
+            shared: Shadow::default(),
+            segment: Segment::default(),
+            variables: HashMap::new(),
+            patterns: HashMap::new(),
+            misses: Vec::new(),
+            unnamed: Vec::new(),
+        }
+    }
+
+    /// A block begins, in place of the one before; `apart`: accesses to its shared memory are noted one by one.
+    fn restart(&mut self, index: u32, apart: bool) {
+        self.order.restart(index);
+        self.shared.clear();
+        self.segment.begin_block(apart);
+        self.variables.clear();
+        self.patterns.clear();
+        self.misses.clear();
+        self.unnamed.clear();
+    }
+}
+
+/// Places that are remembered apart.
+const RECENT_PLACES: usize = 256;
 
 /// Two accesses that nothing orders.
 pub(crate) struct Race {
@@ -50,32 +81,38 @@ pub(crate) struct Races {
     pub extents: Extents,
     threads: u32,
     /// Lanes of a warp go in step: targets before sm_70.
-    lock_step: bool,
+    pub lock_step: bool,
     pub places: Vec<Place>,
     known_places: HashMap<Place, u32>,
-    pub blocks: HashMap<u32, Box<RunningBlock>>,
+    /// Some of these, by the end of where they stand in the source.
+    recent_places: Vec<Option<(Place, u32)>>,
+    pub blocks: BTreeMap<u32, Box<RunningBlock>>,
     /// Those of several blocks, by their first block.
     clusters: HashMap<u32, ClusterOrder>,
-    global: Shadow,
+    pub global: Shadow,
     pub variables: HashMap<u64, Variable>,
     /// Threads that have come to the barrier of the grid, and ended threads.
     at_grid_barrier: u64,
     exited: u64,
     /// Where work tells mbarrier objects that it is done.
     pub signals: HashSet<u32>,
-    waits: Waits,
-    proxies: Proxies,
+    /// Something reads through the async proxy: writes matter also where a barrier orders them.
+    pub has_async_reads: bool,
+    pub waits: Waits,
+    pub proxies: Proxies,
+    /// Blocks that have ended, to become others.
+    spare_blocks: Vec<RunningBlock>,
     pub found: Vec<Race>,
 }
 
 /// The access that is made now, for the shadow.
-struct Now<'a> {
+pub(crate) struct Now<'a> {
     extents: Extents,
     order: &'a BlockOrder,
     places: &'a [Place],
     place: &'a Place,
     number: u32,
-    thread: u32,
+    pub thread: u32,
     lock_step: bool,
     waits: &'a Waits,
     proxies: &'a Proxies,
@@ -85,7 +122,25 @@ struct Now<'a> {
 /// An earlier access that races, where, and whether only a fence between the proxies is missing.
 type Meeting = (Record, u64, bool);
 
-impl Now<'_> {
+impl<'a> Now<'a> {
+    /// An access of a thread of a block that is still to be named.
+    pub fn new(
+        order: &'a BlockOrder,
+        places: &'a [Place],
+        extents: Extents,
+        lock_step: bool,
+        number: u32,
+        (waits, proxies): (&'a Waits, &'a Proxies),
+    ) -> Now<'a> {
+        let (place, races) = (&places[number as usize], Vec::new());
+        Now { extents, order, places, place, number, thread: 0, lock_step, waits, proxies, races }
+    }
+
+    /// Of its place.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
     /// The earlier access is done before; whether its proxy shows it is another question.
     fn is_before(&self, earlier: &Record) -> bool {
         let (block, thread) = (self.order.index, self.thread);
@@ -217,6 +272,7 @@ impl Races {
 
     /// A thread arrives at an mbarrier object of a block of its cluster.
     pub fn arrive_object(&mut self, ctaid: [u32; 3], thread: u32, owner: [u32; 3], object: u64) {
+        self.settle(ctaid, false);
         let mut arrivals = std::mem::take(self.block(owner).order.arrivals(object));
         self.block(ctaid).order.release(thread, &mut arrivals);
         *self.block(owner).order.arrivals(object) = arrivals;
@@ -230,25 +286,29 @@ impl Races {
 
     /// A block that runs: it begins with its first event.
     pub fn block(&mut self, ctaid: [u32; 3]) -> &mut RunningBlock {
-        let (index, threads) = (self.index(ctaid), self.threads);
+        let (index, threads, for_good) = (self.index(ctaid), self.threads, self.has_clusters());
         self.blocks.entry(index).or_insert_with(|| {
-            Box::new(RunningBlock {
-                order: BlockOrder::new(index, threads),
-                shared: Shadow::default(),
-                variables: HashMap::new(),
-                patterns: HashMap::new(),
-                misses: Vec::new(),
-                unnamed: Vec::new(),
-            })
+            let spare = self.spare_blocks.pop();
+            let mut block = spare.unwrap_or_else(|| RunningBlock::new(threads));
+            block.restart(index, for_good);
+            Box::new(block)
         })
     }
 
     pub fn place(&mut self, place: Place) -> u32 {
+        let recent = place.span.end as usize % RECENT_PLACES;
+        if let Some(Some((known, number))) = self.recent_places.get(recent)
+            && *known == place
+        {
+            return *number;
+        }
         let next = self.places.len() as u32;
         let number = *self.known_places.entry(place).or_insert(next);
         if number == next {
             self.places.push(place);
         }
+        self.recent_places.resize(RECENT_PLACES, None);
+        self.recent_places[recent] = Some((place, number));
         number
     }
 
@@ -261,6 +321,10 @@ impl Races {
             start += count;
             let index = self.index(ctaid);
             self.block(ctaid);
+            let is_shared = event.lanes[lanes.clone()].iter().any(|lane| lane.space == Space::Shared);
+            if is_shared || event.semantics.is_strong() {
+                self.settle(ctaid, is_shared && event.completion != Completion::AtOnce);
+            }
             let Some(mut block) = self.blocks.remove(&index) else { continue };
             let plain = event.completion == Completion::AtOnce && !event.semantics.is_strong();
             let mut at = lanes.start;
@@ -297,27 +361,17 @@ impl Races {
             None if first.space == Space::Shared => shared,
             None => &mut self.global,
         };
-        let mut now = Now {
-            extents: self.extents,
-            order,
-            places: &self.places,
-            place: &self.places[place as usize],
-            number: place,
-            thread: 0,
-            lock_step: self.lock_step,
-            waits: &self.waits,
-            proxies: &self.proxies,
-            races: Vec::new(),
-        };
+        let mut now =
+            Now::new(order, &self.places, self.extents, self.lock_step, place, (&self.waits, &self.proxies));
         let Range { start: mut next, end } = run;
         while next < end {
             let (at, lane) = (next, &event.lanes[next]);
             next += 1;
             now.thread = lane.thread;
-            if order.is_even() && is_row(&event.lanes[at..end]) {
+            if order.is_even_alone() && is_row(&event.lanes[at..end]) {
                 let stamp = Stamp { block: order.index, thread: lane.thread as u16, epoch: order.floor() };
-                if shadow.access_row(lane.address, Record::new(stamp, place, false), &mut now) {
-                    next = at + ROW_WORDS;
+                if shadow.access_row(lane.address, Record::new(stamp, place, false), lane.bytes, &mut now) {
+                    next = at + (ROW_BYTES / lane.bytes) as usize;
                     continue;
                 }
             }
@@ -369,7 +423,7 @@ impl Races {
     }
 
     /// Notes a thread's access, and what it races with.
-    fn note(
+    pub fn note(
         &mut self,
         block: &mut RunningBlock,
         lane: &LaneAccess,
@@ -378,18 +432,15 @@ impl Races {
     ) {
         let mut other = self.take_owner(block, lane);
         let RunningBlock { order, shared, misses, .. } = block;
-        let mut now = Now {
-            extents: self.extents,
+        let mut now = Now::new(
             order,
-            places: &self.places,
-            place: &self.places[record.place as usize],
-            number: record.place,
-            thread: lane.thread,
-            lock_step: self.lock_step,
-            waits: &self.waits,
-            proxies: &self.proxies,
-            races: Vec::new(),
-        };
+            &self.places,
+            self.extents,
+            self.lock_step,
+            record.place,
+            (&self.waits, &self.proxies),
+        );
+        now.thread = lane.thread;
         let shadow = match &mut other {
             Some((_, other)) => &mut other.shared,
             None if lane.space == Space::Shared => shared,
@@ -426,6 +477,7 @@ impl Races {
 
     /// Threads wait for asynchronous work, or give it an end.
     pub fn step(&mut self, ctaid: [u32; 3], step: AsyncStep, threads: &[u32]) {
+        self.settle(ctaid, false);
         let index = self.index(ctaid);
         self.block(ctaid);
         if let Some(block) = self.blocks.get(&index) {
@@ -435,6 +487,7 @@ impl Races {
 
     /// Threads execute a fence between the generic proxy and the async proxy.
     pub fn fence_proxies(&mut self, ctaid: [u32; 3], threads: &[u32]) {
+        self.settle(ctaid, false);
         let index = self.index(ctaid);
         self.block(ctaid);
         if let Some(block) = self.blocks.get_mut(&index) {
@@ -452,7 +505,8 @@ impl Races {
             self.global = Shadow::default();
             self.waits.clear();
             for block in self.blocks.values_mut() {
-                block.shared = Shadow::default();
+                block.segment.begin();
+                block.shared.clear();
             }
         }
     }
@@ -464,8 +518,8 @@ impl Races {
         let block = self.block(ctaid);
         block.order.exit(threads);
         let over = block.order.exited_count >= block.order.threads;
-        if over {
-            self.blocks.remove(&index);
+        if over && let Some(block) = self.blocks.remove(&index) {
+            self.spare_blocks.push(*block);
             self.waits.end_block(index);
             self.proxies.end_block(index);
         }
@@ -473,15 +527,17 @@ impl Races {
     }
 }
 
-/// The first accesses are to the words of a row, each by the next thread.
+/// The first accesses are to the elements of a row, each by the next thread.
 fn is_row(lanes: &[LaneAccess]) -> bool {
-    let Some((first, last)) = lanes.first().zip(lanes.get(ROW_WORDS - 1)) else { return false };
-    let distance = 4 * (ROW_WORDS as u64 - 1);
-    first.bytes == 4
-        && first.address.is_multiple_of(4 * ROW_WORDS as u64)
-        && last.address == first.address + distance
-        && lanes[..ROW_WORDS].iter().zip(0u32..).all(|(lane, i)| {
-            lane.thread == first.thread + i && lane.address == first.address + 4 * u64::from(i)
+    let Some(first) = lanes.first().filter(|lane| matches!(lane.bytes, 1 | 2 | 4 | 8 | 16)) else {
+        return false;
+    };
+    let count = (ROW_BYTES / first.bytes) as usize;
+    let Some(last) = lanes.get(count - 1) else { return false };
+    first.address.is_multiple_of(ROW_BYTES)
+        && last.address == first.address + ROW_BYTES - first.bytes
+        && lanes[..count].iter().zip(0u32..).all(|(lane, i)| {
+            lane.thread == first.thread + i && lane.address == first.address + first.bytes * u64::from(i)
         })
 }
 

@@ -133,6 +133,7 @@ impl Races {
     pub fn fence(&mut self, ctaid: [u32; 3], semantics: Semantics, span: Span, threads: &[u32]) {
         // Fences between proxies name no scope, and order no threads.
         let Some(scope) = semantics.scope else { return };
+        self.settle(ctaid, false);
         let (kind, space) = (AccessKind::Load, Space::Generic);
         let place = self.place(Place { span, kind, semantics, space, bytes: 0, work: None, signal: false });
         let (own, extents) = (self.index(ctaid), self.extents);

@@ -58,9 +58,10 @@ pub use memory::{
     shared_rank,
 };
 pub use observer::{
-    AccessEvent, AsyncEvent, BarrierArrival, BarrierRelease, BarrierWait, Completion, CopyGroupEvent,
-    DeviceCall, DeviceFunction, EnterEvent, ExitEvent, FenceEvent, LaneAccess, LaneSet, LaunchObserver,
-    MbarrierEvent, ObserverHandle, OperationEvent, OperationKind, Values, WarpEvent, WarpKind, WarpLane,
+    AccessEvent, AsyncEvent, BarrierArrival, BarrierRelease, BarrierWait, BlockAccess, BlockAddresses,
+    Completion, CopyGroupEvent, DeviceCall, DeviceFunction, EnterEvent, ExitEvent, FenceEvent, LaneAccess,
+    LaneSet, LaunchObserver, MbarrierEvent, ObserverHandle, OperationEvent, OperationKind, Values, WarpEvent,
+    WarpKind, WarpLane,
 };
 pub use output::Output;
 pub use profile::{Accesses, Counts, Profile};

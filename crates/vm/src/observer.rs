@@ -21,9 +21,20 @@ pub trait LaunchObserver: Send {
     /// The launch begins: nothing has run.
     fn begin(&mut self, _launch: &Launch) {}
 
+    /// Whether it wants to be told of accesses to memory; asked when the launch has begun.
+    fn wants_accesses(&self) -> bool {
+        true
+    }
+
     /// Threads are about to access memory. The access may still fault: its addresses have not been checked.
     fn access(&mut self, _access: &AccessEvent) -> ControlFlow<()> {
         ControlFlow::Continue(())
+    }
+
+    /// The same of a block, as a whole: what [`LaunchObserver::access`] would be told of so many threads takes longer than the access.
+    /// Returns the threads of which that is to be told nevertheless: all, unless this is implemented.
+    fn block_access(&mut self, access: &BlockAccess) -> ControlFlow<(), [u64; 16]> {
+        ControlFlow::Continue(*access.threads)
     }
 
     /// Threads are about to arrive at a barrier of their block.
@@ -41,6 +52,12 @@ pub trait LaunchObserver: Send {
 
     /// Threads are about to execute a fence.
     fn fence(&mut self, _fence: &FenceEvent) {}
+
+    /// Whether it wants to be told of a warp-level operation. `whole`: all 32 lanes of each warp that executes it do so together, and are
+    /// members.
+    fn wants_warp(&self, _kind: WarpKind, _whole: bool) -> bool {
+        true
+    }
 
     /// Lanes of a warp are about to execute a warp-level operation together.
     fn warp(&mut self, _warp: &WarpEvent) {}
@@ -63,6 +80,12 @@ pub trait LaunchObserver: Send {
     /// Whether it wants to be told of operations ([`LaunchObserver::operation`]).
     fn wants_operations(&self) -> bool {
         false
+    }
+
+    /// Whether it wants to be told of operations now, if it does at all. Each host thread asks when it has told of an access, an
+    /// operation or the beginning of a function, and what it hears holds for the blocks that it runs until it asks again.
+    fn follows_operations(&self) -> bool {
+        true
     }
 
     /// Threads are about to execute a step of an operation: behind its accesses. Only for those who want it.
@@ -156,6 +179,46 @@ pub struct LaneAccess {
     pub owner: [u32; 3],
     /// Size in bytes; 0 where a copy copies nothing.
     pub bytes: u64,
+}
+
+/// An operation's access to memory by threads of one block, each as many bytes of one space: a load, a store or an atomic
+/// operation that is done before the threads go on, and not by blocks of a cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockAccess<'a> {
+    /// What it does.
+    pub kind: AccessKind,
+    /// Order and scope.
+    pub semantics: Semantics,
+    /// The instruction, in the PTX source.
+    pub span: Span,
+    /// `%ctaid` of the block.
+    pub block: [u32; 3],
+    /// The space that the addresses lead to: never generic.
+    pub space: Space,
+    /// Bytes of each thread.
+    pub bytes: u64,
+    /// Who executes it: a bit for each thread of the block.
+    pub threads: &'a [u64; 16],
+    /// Where.
+    pub addresses: BlockAddresses<'a>,
+}
+
+/// The addresses of a block's threads, in the space that they lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockAddresses<'a> {
+    /// That of thread `t` is `start + t % width * step + t / width * pitch`.
+    Even {
+        /// Of thread 0, which need not be among those that execute it.
+        start: u64,
+        /// Threads of a row.
+        width: u32,
+        /// From one thread of a row to the next, modulo 2^64.
+        step: u64,
+        /// From one row to the next, modulo 2^64.
+        pitch: u64,
+    },
+    /// By thread; anything for those that do not execute it.
+    Each(&'a [u64]),
 }
 
 /// Threads arrive at a barrier (`bar`, `barrier`, `barrier.cluster`).

@@ -25,6 +25,7 @@ mod pure;
 mod resolve;
 mod stack;
 mod strong;
+mod tell;
 mod tensor;
 mod texture;
 mod transfer;
