@@ -1,6 +1,7 @@
 //! What the tools cost: the kernels of the other benches with each tool against the same launches without, on one host thread.
 //!
-//! `cargo bench -p ptxvm --bench tools` prints the ratios of the shortest processor times of several launches.
+//! `cargo bench -p ptxvm --bench tools` prints the ratios of the shortest processor times of several launches; with names of kernels
+//! behind `--`, of those.
 
 use std::path::Path;
 
@@ -88,7 +89,7 @@ fn time(case: &Case, tools: Tools) -> Result<f64, ptxvm::Error> {
     let loaded = device.load(&module)?;
     let args = (case.args)(&device);
     let mut best = f64::INFINITY;
-    for _ in 0..3 {
+    for _ in 0..9 {
         let mut launch = loaded.launch(case.name).grid(case.grid).block(case.block);
         launch = args.iter().fold(launch, |launch, arg| launch.arg(arg.clone()));
         launch = launch.configure(|config| config.threads = Some(1));
@@ -104,7 +105,9 @@ fn time(case: &Case, tools: Tools) -> Result<f64, ptxvm::Error> {
 
 fn main() {
     println!("| kernel | without | racecheck | initcheck | synccheck | all |\n|---|---|---|---|---|---|");
-    for case in &CASES {
+    // `--bench` comes from cargo.
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    for case in CASES.iter().filter(|case| wanted.is_empty() || wanted.iter().any(|name| name == case.name)) {
         let row = ["", "racecheck", "initcheck", "synccheck", "all"].map(|names| {
             names
                 .parse()

@@ -34,10 +34,14 @@ pub fn object(found: &Located) -> Value {
     let finding = &found.finding;
     let side = |place: &PlaceInSource, site: &Site| {
         let position = place.position();
+        let original = place.original.as_ref().map(
+            |original| json!({ "file": original.file, "line": original.line, "column": original.column }),
+        );
         json!({
             "file": place.source.name(),
             "line": position.line,
             "column": position.column,
+            "original": original,
             "block": site.block(),
             "thread": site.thread,
             "access": site.access,

@@ -5,6 +5,7 @@ mod common;
 #[path = "../../ptxvm/tests/common/header.rs"]
 mod header;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use header::Launch;
@@ -30,9 +31,11 @@ fn main() {
             }
             let path = path.clone();
             trials.push(Trial::test(format!("{stem}::{way}"), move || {
-                run_file(&path, &options, host_path).map_err(Failed::from)
+                run_file(&path, &options, host_path).map(drop).map_err(Failed::from)
             }));
         }
+        trials
+            .push(Trial::test(format!("{stem}::tools"), move || run_with_tools(&path).map_err(Failed::from)));
     }
     trials.sort_by(|a, b| a.name().cmp(b.name()));
     libtest_mimic::run(&arguments, trials).exit();
@@ -51,16 +54,47 @@ fn ways() -> Vec<(String, Vec<&'static str>, Option<&'static str>)> {
     ways
 }
 
-fn run_file(path: &Path, options: &[&str], host_path: Option<&str>) -> Result<(), String> {
+/// All launches of a file; returns what the tools found, if they ran.
+fn run_file(path: &Path, options: &[&str], host_path: Option<&str>) -> Result<BTreeSet<String>, String> {
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let mut found = BTreeSet::new();
     for launch in header::parse(&text)? {
-        check(&launch, path, options, host_path)
+        let codes = check(&launch, path, options, host_path)
             .map_err(|error| format!("RUN: {}\n{error}", launch.words.join(" ")))?;
+        found.extend(codes);
     }
-    Ok(())
+    Ok(found)
 }
 
-fn check(launch: &Launch, path: &Path, options: &[&str], host_path: Option<&str>) -> Result<(), String> {
+/// The same under all tools, which find what the header says and nothing else.
+fn run_with_tools(path: &Path) -> Result<(), String> {
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let header = || text.lines().map_while(|line| line.strip_prefix("// ").or(line.strip_prefix("//")));
+    if header().any(|line| line.starts_with("NO TOOLS: ")) {
+        return Ok(());
+    }
+    let wanted = header().filter_map(|line| line.strip_prefix("FINDS: ")?.split(':').next());
+    let wanted: BTreeSet<String> = wanted.map(str::to_owned).collect();
+    let found = run_file(path, &["--tool", "all"], None)?;
+    if found == wanted { Ok(()) } else { Err(format!("{found:?} is found instead of {wanted:?}")) }
+}
+
+/// The kinds of findings that are told on stderr; `error`: only of errors.
+fn findings(stderr: &str, error: bool) -> BTreeSet<String> {
+    let code = |line: &str| {
+        let rest = line.strip_prefix("error[").or(line.strip_prefix("warning[").filter(|_| !error))?;
+        Some(rest.split(']').next()?.to_owned())
+    };
+    let is_finding = |code: &String| ptxvm::FindingKind::ALL.iter().any(|kind| kind.code() == code);
+    stderr.lines().filter_map(code).filter(is_finding).collect()
+}
+
+fn check(
+    launch: &Launch,
+    path: &Path,
+    options: &[&str],
+    host_path: Option<&str>,
+) -> Result<BTreeSet<String>, String> {
     let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
     let saved = |index: usize| directory.path().join(format!("{index}.bin"));
     let mut command = common::ptxvm();
@@ -81,8 +115,10 @@ fn check(launch: &Launch, path: &Path, options: &[&str], host_path: Option<&str>
         command.arg("--out").arg(format!("{}={}", launch.place(*index), saved(*index).display()));
     }
     let outcome = common::finish(&mut command)?;
-    if outcome.code != Some(launch.exit) {
-        return Err(format!("expected exit code {}\n{}", launch.exit, outcome.transcript()));
+    let failed = launch.exit == 0 && !findings(&outcome.stderr, true).is_empty();
+    let exit = if failed { 3 } else { launch.exit };
+    if outcome.code != Some(exit) {
+        return Err(format!("expected exit code {exit}\n{}", outcome.transcript()));
     }
     for (wanted, text, name) in
         [(&launch.stdout, &outcome.stdout, "stdout"), (&launch.stderr, &outcome.stderr, "stderr")]
@@ -95,5 +131,5 @@ fn check(launch: &Launch, path: &Path, options: &[&str], host_path: Option<&str>
         let got = std::fs::read(saved(*index)).map_err(|error| error.to_string())?;
         launch.compare(*index, words, &got)?;
     }
-    Ok(())
+    Ok(findings(&outcome.stderr, false))
 }

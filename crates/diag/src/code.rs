@@ -298,8 +298,16 @@ codes! {
     RaceScope => "race-scope",
     /// An atomic or strong access, and a plain one.
     RaceAtomic => "race-atomic",
+    /// A plain write, and an asynchronous read of it without a fence between their proxies.
+    RaceProxy => "race-proxy",
     /// An asynchronous copy that its own thread has not waited for.
     CopyNotAwaited => "copy-not-awaited",
+    /// Registers that an asynchronous instruction writes, before it was waited for.
+    ResultNotAwaited => "result-not-awaited",
+    /// Registers that `wgmma` uses were changed, and no `wgmma.fence` is between.
+    ProductNotFenced => "product-not-fenced",
+    /// `setmaxnreg` by a part of a warpgroup, or for more registers than there are.
+    RegisterCounts => "register-counts",
     /// A barrier for whole warps in divergent code.
     DivergentBarrier => "divergent-barrier",
     /// Different numbers of threads at one barrier.
@@ -320,6 +328,8 @@ codes! {
     UninitializedOutput => "uninitialized-output",
     /// Memory of `malloc` that is not freed.
     DeviceLeak => "device-leak",
+    /// Memory of the CUDA driver that a program does not give back.
+    DriverLeak => "driver-leak",
     /// The launch was cancelled.
     Cancelled => "cancelled",
     /// An access that is not within one allocation.

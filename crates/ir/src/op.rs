@@ -417,6 +417,43 @@ pub enum CopyGroup {
     WaitAll,
 }
 
+/// What an instruction says about work that others have been given, or about registers of the warp. Such work is done here when it is
+/// issued, so that nothing has to be done; observers are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AsyncStep {
+    /// `cp.async.bulk.commit_group`
+    CommitBulk,
+    /// `cp.async.bulk.wait_group`: at most so many of the latest groups are pending; `read`: have not read their sources.
+    WaitBulk {
+        /// So many.
+        pending: u32,
+        /// `.read`
+        read: bool,
+    },
+    /// `wgmma.fence`
+    FenceProducts,
+    /// `wgmma.commit_group`
+    CommitProducts,
+    /// `wgmma.wait_group`: at most so many of the latest groups are pending.
+    WaitProducts(u32),
+    /// `tcgen05.wait::ld`
+    WaitTensorLoads,
+    /// `tcgen05.wait::st`
+    WaitTensorStores,
+    /// `tcgen05.fence::before_thread_sync`, `tcgen05.fence::after_thread_sync`
+    FenceTensor {
+        /// `before_thread_sync`
+        before: bool,
+    },
+    /// `setmaxnreg`
+    SetRegisters {
+        /// `.inc`
+        increase: bool,
+        /// Registers of each thread.
+        count: u32,
+    },
+}
+
 /// A warp-level operation: executed when the lanes that its member mask names are together.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)] // fields are the operands of the manual
@@ -630,6 +667,7 @@ pub enum OpKind {
         ignore: Option<Guard>,
     },
     CopyGroup(CopyGroup),
+    AsyncStep(AsyncStep),
     /// `cp.async.bulk`: copies `size` bytes, which the mbarrier object then has received.
     CopyBulk {
         dst: Address,

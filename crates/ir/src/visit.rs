@@ -198,7 +198,10 @@ impl Op {
                 uses(&mut op.src, f);
                 defs(&mut op.dst, f);
             }
-            OpKind::CopyGroup(_) | OpKind::Fence { .. } | OpKind::Unsupported { .. } => {}
+            OpKind::CopyGroup(_)
+            | OpKind::AsyncStep(_)
+            | OpKind::Fence { .. }
+            | OpKind::Unsupported { .. } => {}
         }
     }
 }
@@ -459,6 +462,7 @@ pub fn accesses(op: &OpKind) -> SmallVec<[Access; 3]> {
         | OpKind::Stack { .. }
         | OpKind::Fence { .. }
         | OpKind::CopyGroup(_)
+        | OpKind::AsyncStep(_)
         | OpKind::Unsupported { .. } => SmallVec::new(),
         OpKind::Load { address, dst, bytes, semantics, .. } => {
             let extent = Extent::Bytes(bytes * dst.len() as u32);
@@ -586,6 +590,7 @@ pub fn orders_memory(op: &OpKind) -> bool {
         op,
         OpKind::Fence { .. }
             | OpKind::CopyGroup(_)
+            | OpKind::AsyncStep(_)
             | OpKind::Stack { .. }
             | OpKind::Warp { .. }
             | OpKind::Unsupported { .. }

@@ -21,6 +21,7 @@ mod handles;
 mod image;
 mod jit;
 mod launch;
+mod leak;
 mod library;
 mod link;
 mod log;

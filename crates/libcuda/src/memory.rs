@@ -93,6 +93,11 @@ impl Allocations {
         Some(allocation)
     }
 
+    /// All of them.
+    pub fn live(&self) -> Vec<Allocation> {
+        self.live.read().unwrap_or_else(PoisonError::into_inner).values().copied().collect()
+    }
+
     /// The allocation that an address lies in.
     pub fn find(&self, address: u64) -> Option<Allocation> {
         let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
@@ -185,10 +190,11 @@ pub fn allocate(context: &Context, bytes: usize, kind: Kind, what: &str) -> Resu
         return Err(Status::CUDA_ERROR_OUT_OF_MEMORY);
     }
     let number = driver.allocations.count.load(Ordering::Relaxed) + 1;
-    let name = match crate::origin::caller() {
-        Some(caller) => format!("allocation {number} ({what}, called by {caller})"),
-        None => format!("allocation {number} ({what})"),
+    let origin = match crate::origin::caller() {
+        Some(caller) => format!("{what}, called by {caller}"),
+        None => what.to_owned(),
     };
+    let name = format!("allocation {number} ({origin})");
     let out_of_memory = |_| Status::CUDA_ERROR_OUT_OF_MEMORY;
     let base = match kind {
         Kind::Managed | Kind::Host(_) => {
@@ -198,6 +204,7 @@ pub fn allocate(context: &Context, bytes: usize, kind: Kind, what: &str) -> Resu
         _ => driver.machine.allocate(bytes, name).map_err(out_of_memory)?,
     };
     driver.allocations.insert(base, bytes, kind, context);
+    crate::leak::note(base, || origin);
     Ok(base)
 }
 

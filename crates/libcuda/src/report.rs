@@ -70,10 +70,15 @@ fn path() -> Option<&'static str> {
 pub fn begin() {
     extern "C" fn at_exit() {
         // A panic must not leave a function of C.
-        let _ = std::panic::catch_unwind(write);
+        let _ = std::panic::catch_unwind(|| {
+            crate::leak::tell(None);
+            write();
+        });
     }
     if path().is_some() {
         *known() = Some(Known::default());
+    }
+    if path().is_some() || crate::leak::is_wanted() {
         // SAFETY: it registers a function, which stays as long as this library does.
         unsafe { libc::atexit(at_exit) };
     }

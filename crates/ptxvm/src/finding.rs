@@ -7,6 +7,7 @@ use diag::{Color, Diagnostic, SourceFile, Span};
 use tools::{Checker, Finding};
 
 use crate::Module;
+use crate::original::{OriginalPlace, OriginalPlaces};
 
 /// A place in one of the sources of a module.
 #[derive(Clone, Debug)]
@@ -15,6 +16,8 @@ pub struct PlaceInSource {
     pub source: Arc<SourceFile>,
     /// The place in it.
     pub span: Span,
+    /// What that was compiled from, if `.loc` says so.
+    pub original: Option<OriginalPlace>,
 }
 
 impl PlaceInSource {
@@ -43,13 +46,18 @@ impl Module {
     /// What a checker has found so far in launches of this module, in the order of the source.
     pub fn findings(&self, checker: &Mutex<Checker>) -> Vec<Located> {
         let checker = checker.lock().unwrap_or_else(PoisonError::into_inner);
-        let sources: Vec<_> = self.sources().collect();
+        let findings = checker.findings();
+        if findings.is_empty() {
+            return Vec::new();
+        }
+        let sources: Vec<_> = self.sources().map(|source| (source, OriginalPlaces::of(source))).collect();
         let place = |span: Span| {
             let (index, span) = self.locate(span);
-            PlaceInSource { source: Arc::clone(sources[index]), span }
+            let (source, originals) = &sources[index];
+            PlaceInSource { source: Arc::clone(source), span, original: originals.at(span.start) }
         };
-        let findings = checker.findings().into_iter();
         findings
+            .into_iter()
             .map(|finding| Located {
                 first: place(finding.first.span),
                 second: finding.second.map(|site| place(site.span)),
@@ -96,6 +104,13 @@ impl Located {
         }
         for (place, text) in &self.because {
             say(place, text.clone());
+        }
+        let second = self.second.as_ref().filter(|second| second.span != self.first.span);
+        for place in std::iter::once(&self.first).chain(second) {
+            if let Some(original) = &place.original {
+                let line = place.position().line;
+                diagnostic = diagnostic.note(format!("line {line} was compiled from {original}"));
+            }
         }
         if let Some((address, allocation)) = self.finding.address.zip(self.finding.allocation.as_ref()) {
             diagnostic = diagnostic.note(format!("the address is {address:#x}, {allocation}"));

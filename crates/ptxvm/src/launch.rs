@@ -265,8 +265,8 @@ impl Launch {
         self.configure(|config| config.observer = Some(ObserverHandle::new(observer)))
     }
 
-    /// Lets tools watch: [`Module::findings`] says afterwards what they found. The blocks run one after the other, as with
-    /// [`LaunchConfig::deterministic`], so that the findings are the same every time.
+    /// Lets tools watch: [`Module::findings`] says afterwards what they found. The blocks run on one host thread, so that the findings
+    /// are the same every time.
     ///
     /// ```
     /// use ptxvm::{Checker, Device, Module, Tools};
@@ -293,7 +293,7 @@ impl Launch {
         let observer = ObserverHandle::new(Arc::clone(checker));
         self.configure(|config| {
             config.observer = Some(observer);
-            config.deterministic = true;
+            config.threads = Some(1);
         })
     }
 

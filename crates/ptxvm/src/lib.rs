@@ -82,6 +82,7 @@ mod loaded;
 mod memory;
 mod module;
 mod name;
+mod original;
 mod stream;
 mod texture;
 
@@ -100,15 +101,16 @@ pub use loaded::Loaded;
 pub use memory::{Array, Buffer, Slice};
 pub use module::Module;
 pub use name::{demangle, short_name, short_param};
+pub use original::{OriginalPlace, OriginalPlaces};
 pub use sem::tensormap as tensor_map;
 pub use sem::texture::{AddressMode, Channel, Filter, ImageDescriptor, ImageError, Sampler, TexelFormat};
 pub use stream::{Event, Pending, Stream};
 pub use texture::{Image, Region, SamplerState, Surface, Texture};
 pub use tools::{Checker, Finding, FindingKind, Site, Tool, Tools};
 pub use vm::{
-    AccessEvent, AccessKind, Accesses, BarrierArrival, BarrierRelease, BarrierWait, Completion, CopyGroup,
-    CopyGroupEvent, Counts, DeviceCall, DeviceFunction, ExitEvent, Fault, FaultKind, FenceEvent, HostPath,
-    KernelAttributes, LaneAccess, LaunchConfig, LaunchObserver, LaunchReport, MOST_CLUSTER_BLOCKS,
-    MbarrierEvent, MbarrierOp, ObjectError, ObserverHandle, Order, Output, Place, Profile, Scope, Semantics,
-    Values, WarpEvent, WarpKind, WarpLane,
+    AccessEvent, AccessKind, Accesses, AsyncEvent, AsyncStep, BarrierArrival, BarrierRelease, BarrierWait,
+    BlockAccess, BlockAddresses, Completion, CopyGroup, CopyGroupEvent, Counts, DeviceCall, DeviceFunction,
+    ExitEvent, Fault, FaultKind, FenceEvent, HostPath, KernelAttributes, LaneAccess, LaunchConfig,
+    LaunchObserver, LaunchReport, MOST_CLUSTER_BLOCKS, MbarrierEvent, MbarrierOp, ObjectError,
+    ObserverHandle, Order, Output, Place, Profile, Scope, Semantics, Values, WarpEvent, WarpKind, WarpLane,
 };

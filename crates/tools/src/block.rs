@@ -29,6 +29,30 @@ pub(crate) fn insert(set: &mut Threads, thread: u32) {
     set[thread as usize / 64 % 16] |= 1 << (thread % 64);
 }
 
+/// The set of some threads, ascending.
+pub(crate) fn set_of(threads: &[u32]) -> Threads {
+    let mut set = [0; 16];
+    match threads {
+        [first, .., last] if (last - first) as usize == threads.len() - 1 => set = range(*first, last + 1),
+        _ => threads.iter().for_each(|&thread| insert(&mut set, thread)),
+    }
+    set
+}
+
+/// The threads from `first` on, before `end`.
+fn range(first: u32, end: u32) -> Threads {
+    std::array::from_fn(|word| {
+        let start = 64 * word as u32;
+        let up_to = |end: u32| u64::MAX.checked_shr(64 - end.saturating_sub(start).min(64)).unwrap_or(0);
+        up_to(end) & !up_to(first)
+    })
+}
+
+/// Adds the threads of another set.
+pub(crate) fn join(set: &mut Threads, other: &Threads) {
+    set.iter_mut().zip(other).for_each(|(set, other)| *set |= other);
+}
+
 pub(crate) fn contains(set: &Threads, thread: u32) -> bool {
     set[thread as usize / 64 % 16] >> (thread % 64) & 1 != 0
 }
@@ -105,11 +129,26 @@ pub(crate) struct Mark {
     extra: Option<Arc<Clock>>,
 }
 
+impl Mark {
+    /// What happened at a stamp happens before; `by`: block and thread whose knowledge it is.
+    pub fn knows(&self, &(block, by): &(u32, u16), stamp: Stamp) -> bool {
+        let is_own = stamp.block == block && stamp.thread < OBJECTS;
+        let bound = match () {
+            () if stamp.thread == by => self.bound,
+            () if u32::from(stamp.thread) / WARP == u32::from(by) / WARP => self.warp_floor.max(self.floor),
+            () => self.floor,
+        };
+        is_own && stamp.epoch < bound
+            || self.common.knows(stamp)
+            || self.extra.as_ref().is_some_and(|extra| extra.knows(stamp))
+    }
+}
+
 impl BlockOrder {
-    pub fn new(index: u32, threads: u32) -> BlockOrder {
+    pub fn new(threads: u32) -> BlockOrder {
         let count = threads as usize;
         BlockOrder {
-            index,
+            index: 0,
             threads,
             floor: 0,
             newest: 0,
@@ -126,6 +165,24 @@ impl BlockOrder {
         }
     }
 
+    /// A block begins, in place of the one before.
+    pub fn restart(&mut self, index: u32) {
+        self.index = index;
+        (self.floor, self.newest) = (0, 0);
+        self.epochs.fill(0);
+        self.warp_floors.fill(0);
+        if !self.common.is_empty() {
+            self.common = Arc::default();
+        }
+        for thread in self.with_extra.drain(..) {
+            self.extra[thread as usize] = None;
+        }
+        (self.exited, self.exited_count) = ([0; 16], 0);
+        self.barriers.clear();
+        self.objects.clear();
+        self.copies.clear();
+    }
+
     /// The epoch of a thread.
     pub fn epoch(&self, thread: u32) -> Epoch {
         self.epochs[thread as usize].max(self.floor)
@@ -136,9 +193,19 @@ impl BlockOrder {
         self.floor
     }
 
-    /// All threads have the same epoch.
-    pub fn is_even(&self) -> bool {
-        self.newest == self.floor
+    /// All threads have the same epoch, and know of no others.
+    pub fn is_even_alone(&self) -> bool {
+        self.newest == self.floor && self.with_extra.is_empty() && self.common.is_empty()
+    }
+
+    /// All threads of the block wait at a barrier, or have ended.
+    pub fn is_complete_for_all(&self, barrier: u64) -> bool {
+        self.barriers.get(&barrier).is_some_and(|order| self.waiting_or_ended(order) == self.threads)
+    }
+
+    fn waiting_or_ended(&self, order: &BarrierOrder) -> u32 {
+        let exited = if order.counted { [0; 16] } else { self.exited };
+        order.waiting.iter().zip(&exited).map(|(waits, exited)| (waits | exited).count_ones()).sum()
     }
 
     /// What happened at a stamp happens before what the thread does now.
@@ -290,13 +357,12 @@ impl BlockOrder {
     pub fn arrive(&mut self, barrier: u64, threads: &[u32], waits: bool, counted: bool) {
         let mut order = self.barriers.remove(&barrier).unwrap_or_default();
         order.counted |= counted;
-        for &thread in threads {
-            insert(&mut order.arrived, thread);
-            if waits {
-                insert(&mut order.waiting, thread);
-            } else {
-                self.release(thread, &mut order.clock);
-            }
+        let set = set_of(threads);
+        join(&mut order.arrived, &set);
+        if waits {
+            join(&mut order.waiting, &set);
+        } else {
+            threads.iter().for_each(|&thread| self.release(thread, &mut order.clock));
         }
         self.barriers.insert(barrier, order);
     }
@@ -305,10 +371,7 @@ impl BlockOrder {
     pub fn complete(&mut self, barrier: u64) -> Threads {
         let mut order = self.barriers.remove(&barrier).unwrap_or_default();
         let (arrived, waiting) = (order.arrived, order.waiting);
-        let exited = if order.counted { [0; 16] } else { self.exited };
-        let count: u32 =
-            waiting.iter().zip(&exited).map(|(waits, exited)| (waits | exited).count_ones()).sum();
-        if count == self.threads {
+        if self.waiting_or_ended(&order) == self.threads {
             self.synchronize();
             return arrived;
         }
@@ -327,8 +390,7 @@ impl BlockOrder {
 
     /// Threads wait for the phase of a barrier in which they arrived before.
     pub fn wait(&mut self, barrier: u64, threads: &[u32]) {
-        let mut set = [0; 16];
-        threads.iter().for_each(|&thread| insert(&mut set, thread));
+        let set = set_of(threads);
         let order = self.barriers.entry(barrier).or_default();
         if order.arrived.iter().zip(&set).any(|(arrived, set)| arrived & set != 0) {
             order.late.iter_mut().zip(&set).for_each(|(late, set)| *late |= set);
@@ -407,11 +469,7 @@ impl BlockOrder {
     // Ends.
 
     pub fn exit(&mut self, threads: &[u32]) {
-        for &thread in threads {
-            if !contains(&self.exited, thread) {
-                insert(&mut self.exited, thread);
-                self.exited_count += 1;
-            }
-        }
+        join(&mut self.exited, &set_of(threads));
+        self.exited_count = self.exited.iter().map(|word| word.count_ones()).sum();
     }
 }

@@ -7,17 +7,21 @@ use std::sync::{Arc, Mutex};
 use diag::Span;
 use isa::{Mod, Opcode, Space};
 use vm::{
-    AccessEvent, BarrierArrival, BarrierRelease, BarrierWait, CopyGroup, CopyGroupEvent, DeviceCall,
-    DeviceFunction, EnterEvent, ExitEvent, FenceEvent, Launch, LaunchObserver, MbarrierEvent, MbarrierOp,
-    OperationEvent, WarpEvent, WarpKind,
+    AccessEvent, AsyncEvent, AsyncStep, BarrierArrival, BarrierRelease, BarrierWait, BlockAccess, CopyGroup,
+    CopyGroupEvent, DeviceCall, DeviceFunction, EnterEvent, ExitEvent, FenceEvent, Launch, LaunchObserver,
+    MbarrierEvent, MbarrierOp, OperationEvent, WarpEvent, WarpKind,
 };
 
-use crate::block::WARP;
-use crate::clock::OBJECTS;
+use crate::asynchronous::Asynchronous;
+use crate::block::{Threads, WARP};
 use crate::finding::{Finding, FindingKind, Findings, Site, Tool, Tools};
-use crate::init::{Matter, Origin, Use, Values};
-use crate::race::{Extents, Miss, Place, Race, Races};
+use crate::init::Values;
+use crate::place::Extents;
+use crate::race::Races;
+use crate::results::Results;
 use crate::sync::{BlockUse, Misuse};
+use crate::waits::Work;
+use crate::warpgroup::Warpgroups;
 
 /// The number of the barrier of the cluster in events.
 const CLUSTER_BARRIER: u64 = 16;
@@ -26,25 +30,31 @@ const CLUSTER_BARRIER: u64 = 16;
 ///
 /// One checker can watch several launches of one module, one after the other.
 pub struct Checker {
-    tools: Tools,
-    kernel: String,
+    pub(crate) tools: Tools,
+    pub(crate) kernel: String,
     /// Extents of a block.
-    block: [u32; 3],
+    pub(crate) block: [u32; 3],
     threads: u32,
-    races: Races,
+    pub(crate) races: Races,
     uses: HashMap<[u32; 3], BlockUse>,
     /// Barriers that all lanes of a warp must execute together, by where they begin.
     aligned: HashMap<u32, bool>,
     /// Where arrivals at the barrier of the cluster release nothing.
     relaxed: HashSet<u32>,
+    /// The module has asynchronous copies, or products that read memory later.
+    copies: bool,
     /// Loads of parameters, by where they begin.
     param_loads: HashSet<u32>,
-    values: Values,
+    asynchronous: Asynchronous,
+    pub(crate) results: Results,
+    /// By block.
+    warpgroups: HashMap<[u32; 3], Warpgroups>,
+    pub(crate) values: Values,
     /// Allocations that hold nothing at the next launch's beginning.
     undefined: Vec<(u64, u64)>,
-    findings: Findings,
+    pub(crate) findings: Findings,
     /// Live allocations of `malloc`, and who made them.
-    heap: BTreeMap<u64, (Site, u64)>,
+    pub(crate) heap: BTreeMap<u64, (Site, u64)>,
 }
 
 impl Checker {
@@ -59,7 +69,11 @@ impl Checker {
             uses: HashMap::new(),
             aligned: HashMap::new(),
             relaxed: HashSet::new(),
+            copies: false,
             param_loads: HashSet::new(),
+            asynchronous: Asynchronous::default(),
+            results: Results::default(),
+            warpgroups: HashMap::new(),
             values: Values::default(),
             undefined: Vec::new(),
             findings: Findings::default(),
@@ -99,180 +113,8 @@ impl Checker {
         all
     }
 
-    /// Allocations of `malloc` that are still there, one finding for each place.
-    fn leaks(&self) -> Vec<Finding> {
-        let mut leaks = Findings::default();
-        let mut sums: HashMap<Span, u64> = HashMap::new();
-        self.heap.values().for_each(|(site, bytes)| *sums.entry(site.span).or_default() += bytes);
-        for (address, (site, bytes)) in &self.heap {
-            leaks.add(FindingKind::DeviceLeak, &self.kernel, (*site, None), |finding| {
-                let sum = sums[&site.span];
-                finding.message = format!(
-                    "`malloc` of {bytes} bytes by {} is never freed; all that are left from here have {sum} bytes",
-                    self.who(site)
-                );
-                (finding.space, finding.address) = (Some(Space::Global), Some(*address));
-                finding.missing = "`free` of the address before the kernel ends, or in a later one".to_owned();
-            });
-        }
-        leaks.sorted()
-    }
-
     fn watches_memory(&self) -> bool {
-        self.tools.has(Tool::Racecheck) || self.tools.has(Tool::Synccheck)
-    }
-
-    /// `%tid` of a thread.
-    fn tid(&self, thread: u32) -> [u32; 3] {
-        let [nx, ny, _] = self.block.map(|n| n.max(1));
-        [thread % nx, thread / nx % ny, thread / nx / ny]
-    }
-
-    /// A thread in words: `thread (3,0,0) of block (0,0,0)`.
-    pub fn who(&self, site: &Site) -> String {
-        let text = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
-        format!("thread {} of block {}", text(self.tid(site.thread)), text(site.block()))
-    }
-
-    /// Two threads, and what is wrong between them.
-    fn unordered(&self, one: &Site, other: &Site, space: Option<Space>) -> String {
-        let text = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
-        let who = match (one.block(), other.block()) {
-            (block, same) if block == same => {
-                let [one, other] = [one, other].map(|site| text(self.tid(site.thread)));
-                format!("threads {one} and {other} of block {}", text(block))
-            }
-            _ => format!("{} and {}", self.who(one), self.who(other)),
-        };
-        let space = if space == Some(Space::Shared) { "shared" } else { "global" };
-        format!("{who} access the same {space} memory, and nothing orders them")
-    }
-
-    /// Words the races that were found.
-    fn take_races(&mut self) {
-        for race in std::mem::take(&mut self.races.found) {
-            self.add_race(&race);
-        }
-    }
-
-    fn add_race(&mut self, race: &Race) {
-        let places = &self.races.places;
-        let (before, later) = (places[race.earlier.place as usize], places[race.later_place as usize]);
-        let block = self.races.ctaid(race.earlier.block);
-        let by_object = race.earlier.thread >= OBJECTS;
-        let thread = if by_object { 0 } else { race.earlier.thread.into() };
-        let earlier = Site::new(before.span, block, thread, before.access());
-        let second = Site::new(later.span, race.later.block, race.later.thread, later.access());
-        let same_thread = earlier.block() == second.block() && thread == second.thread && !by_object;
-        let both_write = before.kind.writes() && later.kind.writes();
-        let is_strong = |place: &Place| place.semantics.is_strong();
-        let kind = match () {
-            () if race.earlier.is_copy() && same_thread => FindingKind::CopyNotAwaited,
-            () if is_strong(&before) && is_strong(&later) => FindingKind::RaceScope,
-            () if is_strong(&before) || is_strong(&later) => FindingKind::RaceAtomic,
-            () if both_write && race.same_value => FindingKind::RaceSameValue,
-            () if both_write => FindingKind::RaceWriteWrite,
-            () => FindingKind::RaceWriteRead,
-        };
-        if !self.tools.has(kind.tool()) {
-            return;
-        }
-        let (missing, because) = self.explain(kind, race, &before, &later);
-        let [one, other] = if second < earlier { [&second, &earlier] } else { [&earlier, &second] };
-        let message = match kind {
-            FindingKind::CopyNotAwaited => format!(
-                "{} uses what its own asynchronous copy brings, and has not waited for it",
-                self.who(&second)
-            ),
-            FindingKind::RaceSameValue => format!(
-                "{}: the same value, benign today and undefined in the memory model",
-                self.unordered(one, other, Some(race.space))
-            ),
-            _ => self.unordered(one, other, Some(race.space)),
-        };
-        self.findings.add(kind, &self.kernel, (earlier, Some(second)), |finding| {
-            finding.space = Some(race.space);
-            finding.address = Some(self.races.shared_address(race.space, race.later.owner, race.address));
-            finding.message = message;
-            finding.missing = missing;
-            finding.because = because;
-        });
-    }
-
-    /// What would order two accesses.
-    fn explain(
-        &self,
-        kind: FindingKind,
-        race: &Race,
-        before: &Place,
-        later: &Place,
-    ) -> (String, Vec<(Span, String)>) {
-        let place = |number: u32| &self.races.places[number as usize];
-        if kind == FindingKind::CopyNotAwaited {
-            return (
-                "`cp.async.wait_group` or `cp.async.wait_all` in this thread before it".to_owned(),
-                vec![],
-            );
-        }
-        if kind == FindingKind::RaceScope {
-            let text = "both at a scope that includes the other thread (`.gpu`), and of the same size";
-            return (text.to_owned(), vec![]);
-        }
-        if let Some(near) = &race.miss {
-            let (write, read) = (place(near.write).span, place(near.read).span);
-            let earlier = self.races.ctaid(race.earlier.block);
-            let scope = if self.races.has_clusters() && self.races.same_cluster(earlier, race.later.block) {
-                ".cluster"
-            } else {
-                ".gpu"
-            };
-            let (missing, span, because) = match near.miss {
-                Miss::ReleaseScope => (
-                    format!("a release at `{scope}` scope"),
-                    write,
-                    "this releases to the threads of its own block only",
-                ),
-                Miss::AcquireScope => (
-                    format!("an acquire at `{scope}` scope"),
-                    read,
-                    "this acquires from the threads of its own block only",
-                ),
-                Miss::NoRelease => (
-                    "`.release` where the flag is written, or a fence before it".to_owned(),
-                    write,
-                    "this write is no release: what its thread wrote before may come later",
-                ),
-                Miss::NoAcquire => (
-                    "`.acquire` where the flag is read, or a fence after it".to_owned(),
-                    read,
-                    "this read is no acquire: what its thread reads later may come earlier",
-                ),
-            };
-            return (missing, vec![(span, because.to_owned())]);
-        }
-        let same_block = self.races.ctaid(race.earlier.block) == race.later.block;
-        let same_cluster = self.races.same_cluster(self.races.ctaid(race.earlier.block), race.later.block);
-        let same_warp = same_block && u32::from(race.earlier.thread) / WARP == race.later.thread / WARP;
-        let missing = if race.earlier.is_copy() {
-            "`cp.async.wait_group` in the thread that copies, and then a barrier of the block"
-        } else if race.earlier.thread >= OBJECTS {
-            "waiting for the mbarrier object that the copy completes on"
-        } else if kind == FindingKind::RaceAtomic && same_block {
-            "an atomic operation for both, or a barrier between the two"
-        } else if kind == FindingKind::RaceAtomic {
-            "an atomic operation for both"
-        } else if before.span == later.span && before.kind.writes() {
-            "one thread only, an atomic operation, or an address for each thread"
-        } else if same_warp {
-            "`bar.warp.sync` or a barrier of the block between the two"
-        } else if same_block {
-            "a barrier of the block (`bar.sync`) between the two"
-        } else if same_cluster {
-            "a barrier of the cluster (`barrier.cluster`) between the two"
-        } else {
-            "a release at `.gpu` scope behind the first and an acquire of it before the second, or two launches"
-        };
-        (missing.to_owned(), vec![])
+        self.tools.has(Tool::Racecheck) || self.tools.has(Tool::Synccheck) && self.copies
     }
 
     /// Nobody has written this memory when the next launch begins: an allocation of a driver.
@@ -280,127 +122,17 @@ impl Checker {
         self.undefined.push((address, bytes));
     }
 
-    /// Words the uses of values that nobody wrote.
-    fn take_uses(&mut self) {
-        for found in std::mem::take(&mut self.values.found) {
-            self.add_use(&found);
-        }
-    }
-
-    fn add_use(&mut self, found: &Use) {
-        let (kind, access) = match found.matter {
-            Matter::Decides => (FindingKind::Uninitialized, "goes where it says"),
-            Matter::Address => (FindingKind::Uninitialized, "depends on it"),
-            Matter::Atomic => (FindingKind::Uninitialized, "combines with it"),
-            Matter::Output => (FindingKind::UninitializedOutput, "stores it"),
-        };
-        let site = Site::new(found.span, found.block, found.thread, access);
-        let (what, born, missing) = match &found.origin {
-            Origin::Register { name, .. } => {
-                let missing = format!("a value for `{name}` on every way that leads here");
-                (format!("register `{name}`, which nobody wrote"), None, missing)
-            }
-            Origin::Memory { span, space } => {
-                let space = format!("{space:?}").to_lowercase();
-                let born = (*span != found.span)
-                    .then(|| Site::new(*span, found.block, found.thread, "reads what nobody wrote"));
-                let missing = format!("a store to the {space} memory before it is read");
-                (format!("{space} memory that nobody wrote"), born, missing)
-            }
-        };
-        let does = match found.matter {
-            Matter::Decides => "goes where it is told by",
-            Matter::Address => "accesses memory, or not, depending on",
-            Matter::Atomic => "combines atomically with",
-            Matter::Output => "stores to global memory what comes from",
-        };
-        let message = format!("{} {does} {what}", self.who(&site));
-        self.findings.add(kind, &self.kernel, (site, born), |finding| {
-            finding.message = message;
-            finding.missing = missing;
-            if let Some(address) = found.address {
-                finding.address = Some(address);
-                finding.space = match &found.origin {
-                    Origin::Memory { space, .. } if found.matter == Matter::Atomic => Some(*space),
-                    _ => Some(Space::Global).filter(|_| found.matter == Matter::Output),
-                };
-            }
-        });
-    }
-
-    fn add_misuse(&mut self, block: [u32; 3], misuse: &Misuse) {
-        if !self.tools.has(Tool::Synccheck) {
-            return;
-        }
-        let site = |(span, thread): (Span, u32), access| Site::new(span, block, thread, access);
-        let kind = match misuse {
-            Misuse::Divergent { .. } => FindingKind::DivergentBarrier,
-            Misuse::Counts { .. } => FindingKind::BarrierCounts,
-            Misuse::CountNotWarps { .. } => FindingKind::BarrierCountWarps,
-            Misuse::ExitBefore { .. } => FindingKind::ExitBeforeBarrier,
-            Misuse::Inactive { .. } => FindingKind::InactiveLane,
-            Misuse::Aligned { .. } => FindingKind::DivergentAligned,
-            Misuse::ObjectAgain { .. } => FindingKind::MbarrierInitAgain,
-        };
-        let (first, second, what, missing) = match *misuse {
-            Misuse::Divergent { here, elsewhere } => (
-                site(here, "comes to the barrier"),
-                elsewhere.map(|there| site(there, "comes to it by another instruction")),
-                "comes to a barrier for whole warps without all lanes of its warp".to_owned(),
-                "one barrier that all lanes of the warp come to, or `barrier.sync` without `.aligned`",
-            ),
-            Misuse::Counts { first, second } => {
-                let text = |count: Option<u64>| {
-                    count.map_or("all threads of the block".to_owned(), |n| format!("{n} threads"))
-                };
-                (
-                    site((second.0, second.1), "comes to the barrier"),
-                    Some(site((first.0, first.1), "came to the barrier")),
-                    format!("comes to a barrier for {}, another one for {}", text(second.2), text(first.2)),
-                    "the same number of threads wherever one barrier is used",
-                )
-            }
-            Misuse::CountNotWarps { here, count } => (
-                site(here, "comes to the barrier"),
-                None,
-                format!("comes to a barrier for {count} threads, which are no whole warps"),
-                "a multiple of 32",
-            ),
-            Misuse::ExitBefore { barrier, exit, exited } => (
-                site(barrier, "comes to the barrier"),
-                Some(site(exit, "ends")),
-                format!("comes to a barrier of the block, of which {exited} threads have ended before"),
-                "an end behind the last barrier",
-            ),
-            Misuse::Inactive { here, source } => (
-                site(here, "reads"),
-                None,
-                format!("reads the register of lane {} of its warp, which does not take part", source % WARP),
-                "a member mask, and lanes that execute the shuffle, with all lanes that are read",
-            ),
-            Misuse::Aligned { here, present } => (
-                site(here, "executes it"),
-                None,
-                format!("executes an instruction for whole warps with {present} lanes of its warp"),
-                "all 32 lanes of the warp, at the same time",
-            ),
-            Misuse::ObjectAgain { here, before } => (
-                site(here, "makes it again"),
-                Some(site(before, "made the object")),
-                "makes an mbarrier object where there is one".to_owned(),
-                "`mbarrier.inval` before",
-            ),
-        };
-        let message = format!("{} {what}", self.who(&first));
-        self.findings.add(kind, &self.kernel, (first, second), |finding| {
-            finding.message = message;
-            finding.missing = missing.to_owned();
-        });
+    /// Registers that asynchronous instructions write are followed.
+    fn follows_results(&self) -> bool {
+        self.tools.has(Tool::Synccheck) && !self.asynchronous.issues.is_empty()
     }
 
     /// Runs a check of synchronisation.
     fn check_use(&mut self, block: [u32; 3], check: impl FnOnce(&mut BlockUse, &mut Vec<Misuse>)) {
         let mut found = Vec::new();
+        if !self.tools.has(Tool::Synccheck) {
+            return;
+        }
         check(self.uses.entry(block).or_default(), &mut found);
         found.iter().for_each(|misuse| self.add_misuse(block, misuse));
     }
@@ -418,12 +150,17 @@ impl LaunchObserver for Checker {
         self.races = Races::new(extents, self.threads, lock_step);
         self.uses.clear();
         self.values = Values::default();
+        self.asynchronous = Asynchronous::of(module);
+        self.races.signals.clone_from(&self.asynchronous.signals);
+        self.races.has_async_reads = self.asynchronous.reads;
+        self.results = Results::default();
         self.undefined.iter().for_each(|&(address, bytes)| self.values.forget(address, bytes));
         if self.aligned.is_empty() {
             let bodies = module.functions.iter().filter_map(|function| function.body.as_ref());
             for node in bodies.flat_map(|body| &body.code) {
                 if let check::module::Node::Instruction(instruction) = node {
                     let (form, picks) = (instruction.form, &instruction.picks);
+                    self.copies |= matches!(form.opcode, Opcode::Cp | Opcode::Wgmma);
                     if form.opcode == Opcode::Ld && picks.mods().iter().any(|m| m.name().starts_with("param"))
                     {
                         self.param_loads.insert(instruction.span.start);
@@ -438,6 +175,19 @@ impl LaunchObserver for Checker {
                 }
             }
         }
+    }
+
+    fn wants_accesses(&self) -> bool {
+        self.watches_memory() || self.tools.has(Tool::Initcheck)
+    }
+
+    fn block_access(&mut self, access: &BlockAccess) -> ControlFlow<(), Threads> {
+        let is_initialized = !self.tools.has(Tool::Initcheck) || self.values.block_access(access);
+        ControlFlow::Continue(match () {
+            () if !is_initialized => *access.threads,
+            () if self.watches_memory() => self.races.block_access(access),
+            () => [0; 16],
+        })
     }
 
     fn access(&mut self, event: &AccessEvent) -> ControlFlow<()> {
@@ -459,6 +209,9 @@ impl LaunchObserver for Checker {
             let relaxed = self.relaxed.contains(&arrival.span.start);
             self.races.arrive_at_cluster(block, threads, relaxed);
         } else {
+            if !waits {
+                self.races.settle(block, false);
+            }
             self.races.block(block).order.arrive(barrier, threads, waits, count.is_some());
         }
         self.check_use(block, |uses, found| uses.arrive(arrival, found));
@@ -477,7 +230,7 @@ impl LaunchObserver for Checker {
             self.races.complete_cluster(release.block);
             self.races.cluster(release.block)
         } else {
-            self.races.block(release.block).order.complete(release.barrier);
+            self.races.complete_barrier(release.block, release.barrier);
             vec![release.block]
         };
         let aligned = std::mem::take(&mut self.aligned);
@@ -493,10 +246,36 @@ impl LaunchObserver for Checker {
 
     fn fence(&mut self, fence: &FenceEvent) {
         self.races.fence(fence.block, fence.semantics, fence.span, fence.threads);
+        if self.asynchronous.proxy_fences.contains(&fence.span.start) {
+            self.races.fence_proxies(fence.block, fence.threads);
+        }
+    }
+
+    fn async_step(&mut self, event: &AsyncEvent) {
+        let AsyncEvent { block, step, span, threads } = *event;
+        self.races.step(block, step, threads);
+        if self.follows_results() {
+            self.results.step(block, step, threads);
+        }
+        if matches!(step, AsyncStep::SetRegisters { .. }) {
+            self.warpgroups.entry(block).or_default().execute(span, threads);
+        }
+    }
+
+    fn wants_warp(&self, kind: WarpKind, whole: bool) -> bool {
+        match kind {
+            WarpKind::Sync => self.watches_memory(),
+            WarpKind::Shuffle => {
+                self.tools.has(Tool::Synccheck) && !whole || self.values.has_undefined_registers()
+            }
+            WarpKind::Matrix => self.tools.has(Tool::Synccheck) && !whole,
+            WarpKind::Collective => false,
+        }
     }
 
     fn warp(&mut self, event: &WarpEvent) {
         if event.kind == WarpKind::Sync {
+            self.races.settle(event.block, false);
             let order = &mut self.races.block(event.block).order;
             let mut groups: Vec<(u32, u32, u32)> = Vec::new();
             for lane in event.lanes {
@@ -525,9 +304,12 @@ impl LaunchObserver for Checker {
     fn mbarrier(&mut self, event: &MbarrierEvent) {
         let MbarrierEvent { block, thread, address, owner, op, .. } = *event;
         if event.by_copy {
-            self.races.name_copies(block, thread, owner, address);
-            self.take_races();
+            self.races.name_work(Work::Object, block, thread, owner, address);
+        } else if self.asynchronous.commits.contains(&event.span.start) {
+            self.races.name_work(Work::Tensor, block, thread, owner, address);
         }
+        self.take_races();
+        let is_relaxed = self.asynchronous.relaxed.contains(&event.span.start);
         match op {
             MbarrierOp::Init => {
                 self.check_use(owner, |uses, found| uses.make_object(address, (event.span, thread), found));
@@ -538,7 +320,7 @@ impl LaunchObserver for Checker {
                 return;
             }
             MbarrierOp::Test { .. } => {
-                if event.over {
+                if event.over && !is_relaxed {
                     self.races.wait_object(block, thread, owner, address);
                 }
                 return;
@@ -547,6 +329,7 @@ impl LaunchObserver for Checker {
                 self.races.block(block).order.commit_or_wait(thread, CopyGroup::WaitAll);
                 self.races.arrive_object(block, thread, owner, address);
             }
+            MbarrierOp::Arrive { .. } | MbarrierOp::ArriveExpecting { .. } if is_relaxed => {}
             MbarrierOp::Arrive { .. } | MbarrierOp::ArriveExpecting { .. } => {
                 self.races.arrive_object(block, thread, owner, address);
             }
@@ -558,23 +341,38 @@ impl LaunchObserver for Checker {
     }
 
     fn exit(&mut self, event: &ExitEvent) {
-        self.check_use(event.block, |uses, _| uses.exit(event.span, event.threads));
         if self.races.exit(event.block, event.threads) {
             self.uses.remove(&event.block);
             self.values.end_block(event.block);
+            self.results.end_block(event.block);
+            if let Some(warpgroups) = self.warpgroups.remove(&event.block) {
+                warpgroups.finish().for_each(|part| self.add_part(event.block, &part));
+            }
+        } else {
+            self.check_use(event.block, |uses, _| uses.exit(event.span, event.threads));
         }
     }
 
     fn wants_operations(&self) -> bool {
-        self.tools.has(Tool::Initcheck)
+        self.tools.has(Tool::Initcheck) || self.follows_results()
+    }
+
+    fn follows_operations(&self) -> bool {
+        self.values.are_any_undefined() || self.follows_results()
     }
 
     fn operation(&mut self, event: &OperationEvent) {
+        if self.follows_results() {
+            let issue = self.asynchronous.issues.get(&event.span.start).copied();
+            self.results.operation(event, issue.filter(|issue| issue.is_made_by(event.kind)));
+            self.take_results();
+        }
         self.values.operation(event);
         self.take_uses();
     }
 
     fn enter(&mut self, event: &EnterEvent) {
+        self.results.enter(event.chunk, event.window);
         self.values.enter(event);
     }
 

@@ -150,8 +150,16 @@ kinds! {
     RaceScope Racecheck Error,
     /// One is atomic, the other is not.
     RaceAtomic Racecheck Error,
+    /// A thread writes what an asynchronous copy or a product reads, and no fence is between the proxies.
+    RaceProxy Racecheck Error,
     /// A thread uses what its own asynchronous copy writes, or changes what it reads, before it has waited for it.
     CopyNotAwaited Synccheck Error,
+    /// A thread reads a register that an asynchronous instruction writes before it has waited for that.
+    ResultNotAwaited Synccheck Error,
+    /// A product uses a register that was written, and no `wgmma.fence` is between.
+    ProductNotFenced Synccheck Error,
+    /// A part of a warpgroup executes `setmaxnreg`.
+    RegisterCounts Synccheck Error,
     /// Lanes of a warp execute different instances of a barrier for whole warps.
     DivergentBarrier Synccheck Error,
     /// Threads come to one barrier with different numbers of threads.
@@ -172,6 +180,8 @@ kinds! {
     UninitializedOutput Initcheck Error,
     /// An allocation of `malloc` that the kernel does not free.
     DeviceLeak Leakcheck Error,
+    /// Memory of the CUDA driver that a program does not give back: the driver tells of it, without a place in a kernel.
+    DriverLeak Leakcheck Error,
 }
 
 impl fmt::Display for FindingKind {

@@ -9,8 +9,12 @@ use std::collections::HashMap;
 use diag::Span;
 use isa::Space;
 use vm::{
-    AccessEvent, AccessKind, EnterEvent, LaneAccess, OperationEvent, OperationKind, WarpEvent, WarpLane,
+    AccessEvent, AccessKind, BlockAccess, BlockAddresses, EnterEvent, LaneAccess, OperationEvent,
+    OperationKind, WarpEvent, WarpLane,
 };
+
+use crate::block::members;
+use crate::segment::even_address;
 
 /// Lanes of a chunk.
 const LANES: usize = 1024;
@@ -125,6 +129,20 @@ impl Memory {
         }
     }
 
+    /// Somebody has written all of so many bytes.
+    fn is_written(&self, address: u64, bytes: u64) -> bool {
+        let mut at = address;
+        let end = address.saturating_add(bytes);
+        while at < end {
+            let next = (at | 63).saturating_add(1).min(end);
+            if !self.word(at / 64) >> (at % 64) & u64::MAX >> (64 - (next - at)) != 0 {
+                return false;
+            }
+            at = next;
+        }
+        true
+    }
+
     /// The bytes that nobody wrote, of up to 64, a bit each.
     fn unwritten(&self, address: u64, bytes: u64) -> u64 {
         let mut missing = 0;
@@ -157,7 +175,8 @@ pub(crate) struct Values {
     undefined: Vec<(u64, u64)>,
     /// What the accesses of the instruction found that is told next, by lane of the event: thread, address, unwritten bytes.
     loaded: Vec<(LaneAccess, u64, Taint)>,
-    copied: Vec<(LaneAccess, u64, Taint)>,
+    /// The same of the sources of copies, in pieces of 64 bytes, and how far into the source each is.
+    copied: Vec<(LaneAccess, u64, Taint, u64)>,
     stored: Vec<LaneAccess>,
     /// Of the shuffle that is told next: block, thread, and the lane that it reads.
     sources: HashMap<([u32; 3], u32), u32>,
@@ -232,13 +251,16 @@ impl Values {
             AccessKind::Load | AccessKind::Atomic | AccessKind::MatrixLoad | AccessKind::CopyRead => {
                 self.loaded.clear();
                 self.copied.clear();
+                if event.kind == AccessKind::CopyRead {
+                    self.look_at_source(event);
+                    return;
+                }
                 for lane in event.lanes.iter().filter(|_| !is_param) {
                     let (missing, taint) = self.look(lane, event.span);
                     if missing == 0 {
                         continue;
                     }
                     match event.kind {
-                        AccessKind::CopyRead => self.copied.push((*lane, missing, taint)),
                         AccessKind::Atomic => self.matters(taint, Matter::Atomic, event.span, lane),
                         _ => self.loaded.push((*lane, missing, taint)),
                     }
@@ -258,14 +280,84 @@ impl Values {
             }
         }
         if event.kind == AccessKind::CopyWrite {
-            for (from, missing, taint) in std::mem::take(&mut self.copied) {
+            for (from, missing, taint, offset) in std::mem::take(&mut self.copied) {
                 let to = event.lanes.iter().find(|to| (to.block, to.thread) == (from.block, from.thread));
-                let Some(to) = to else { continue };
-                let Some(memory) = self.memory(to) else { continue };
-                let bytes = (0..to.bytes.min(64)).filter(|bit| missing >> bit & 1 != 0);
-                memory.tainted.extend(bytes.map(|bit| (to.address + bit, taint.origin)));
+                let Some(to) = to.filter(|to| offset < to.bytes) else { continue };
+                let Some(memory) = self.memory(to) else {
+                    if to.space == Space::Global {
+                        let at = LaneAccess { address: to.address + offset, ..*to };
+                        self.matters(taint, Matter::Output, event.span, &at);
+                    }
+                    continue;
+                };
+                let bytes = (0..(to.bytes - offset).min(64)).filter(|bit| missing >> bit & 1 != 0);
+                memory.tainted.extend(bytes.map(|bit| (to.address + offset + bit, taint.origin)));
             }
         }
+    }
+
+    /// Notes what of the source of a copy nobody wrote.
+    fn look_at_source(&mut self, event: &AccessEvent) {
+        for lane in event.lanes {
+            for offset in (0..lane.bytes).step_by(64) {
+                let (address, bytes) = (lane.address + offset, (lane.bytes - offset).min(64));
+                let (missing, taint) = self.look(&LaneAccess { address, bytes, ..*lane }, event.span);
+                if missing != 0 {
+                    self.copied.push((*lane, missing, taint, offset));
+                }
+            }
+        }
+    }
+
+    /// Threads of a block load or store what is defined, all of it; the store has been noted. False if something is not, or could not be.
+    pub fn block_access(&mut self, access: &BlockAccess) -> bool {
+        let reads = matches!(access.kind, AccessKind::Load | AccessKind::Atomic);
+        if !self.registers.is_empty() && access.kind == AccessKind::Store {
+            return false;
+        }
+        let is_written = match access.space {
+            Space::Shared => {
+                let lane = LaneAccess {
+                    block: access.block,
+                    thread: 0,
+                    space: Space::Shared,
+                    address: 0,
+                    owner: access.block,
+                    bytes: 0,
+                };
+                let Some(memory) = self.memory(&lane) else { return false };
+                if !memory.tainted.is_empty() {
+                    return false;
+                }
+                let written = !reads || ranges(access, |from, bytes| memory.is_written(from, bytes));
+                // What was written stays so.
+                if written && access.kind == AccessKind::Store {
+                    ranges(access, |from, bytes| {
+                        memory.write(from, bytes);
+                        true
+                    })
+                } else {
+                    written
+                }
+            }
+            Space::Local => false,
+            _ => self.undefined.is_empty(),
+        };
+        if is_written && reads {
+            self.loaded.clear();
+            self.copied.clear();
+        }
+        is_written
+    }
+
+    /// Registers hold what nobody wrote.
+    pub fn has_undefined_registers(&self) -> bool {
+        !self.registers.is_empty()
+    }
+
+    /// Operations may deal with what nobody wrote.
+    pub fn are_any_undefined(&self) -> bool {
+        self.has_undefined_registers() || !self.loaded.is_empty()
     }
 
     /// Lanes shuffle.
@@ -444,6 +536,31 @@ impl Values {
                 }
             }
         });
+    }
+}
+
+/// Calls `f` with parts of memory that make up an access, until it says no. False if it has or the parts are too many to be found out.
+fn ranges(access: &BlockAccess, mut f: impl FnMut(u64, u64) -> bool) -> bool {
+    let bytes = access.bytes;
+    match access.addresses {
+        BlockAddresses::Each(all) => members(access.threads).all(|thread| f(all[thread as usize], bytes)),
+        BlockAddresses::Even { start, width, step, pitch } => {
+            let last = access.threads.iter().rposition(|&word| word != 0);
+            let end = last.map_or(0, |last| 64 * last as u32 + access.threads[last].ilog2() + 1);
+            let all = access.threads.iter().map(|word| word.count_ones()).sum::<u32>() == end;
+            if !all || step != 0 && step != bytes {
+                let at = |thread| even_address(start, (width, step, pitch), thread);
+                return members(access.threads).all(|thread| f(at(thread), bytes));
+            }
+            let is_linear = pitch == step.wrapping_mul(width.into());
+            let width = if is_linear { end } else { width.min(end) }.max(1);
+            // Rows of threads that access the same are looked at once.
+            let end = if pitch == 0 { width.min(end) } else { end };
+            (0..end).step_by(width as usize).all(|first| {
+                let count = if step == 0 { 1 } else { width.min(end - first).into() };
+                f(even_address(start, (width, step, pitch), first), count * bytes)
+            })
+        }
     }
 }
 

@@ -4,15 +4,25 @@
 //! [`Finding`]s which two places are at odds, which threads, and what would mend it.
 #![forbid(unsafe_code)]
 
+mod asynchronous;
 mod block;
 mod checker;
 mod clock;
 mod cluster;
 mod finding;
 mod init;
+mod place;
+mod proxies;
 mod race;
+mod release;
+mod results;
+mod segment;
 mod shadow;
 mod sync;
+mod together;
+mod waits;
+mod warpgroup;
+mod words;
 
 pub use checker::Checker;
 pub use finding::{Finding, FindingKind, Site, Tool, Tools};

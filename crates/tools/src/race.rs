@@ -3,134 +3,62 @@
 //! Whether two accesses are ordered is read off the operations that order, never off when they happened to be executed: the same
 //! races are found whatever the schedule was, as long as the threads take the same ways.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
-use std::sync::Arc;
 
-use diag::Span;
 use isa::Space;
-use vm::{AccessEvent, AccessKind, Completion, LaneAccess, Scope, Semantics};
+use vm::{AccessEvent, AccessKind, AsyncStep, Completion, LaneAccess};
 
-use crate::block::{BlockOrder, Mark, WARP};
-use crate::clock::{Clock, Epoch, OBJECTS, Stamp};
+use crate::block::{BlockOrder, WARP};
+use crate::clock::{Epoch, OBJECTS, Stamp};
 use crate::cluster::ClusterOrder;
-use crate::shadow::{Context, ROW_WORDS, Record, Shadow};
-
-/// An instruction's access to memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Place {
-    pub span: Span,
-    pub kind: AccessKind,
-    pub semantics: Semantics,
-    pub space: Space,
-    pub bytes: u64,
-}
-
-impl Place {
-    /// Other threads may answer it, or be answered by it.
-    fn is_strong(&self) -> bool {
-        self.semantics.is_strong()
-    }
-
-    /// Neither is torn or lost if both are made at the same time: they are morally strong (PTX ISA 8.6).
-    fn is_strong_with(&self, other: &Place, scope: Scope) -> bool {
-        let reaches = |place: &Place| scope == Scope::Cta || place.semantics.scope >= Some(scope);
-        self.is_strong() && other.is_strong() && reaches(self) && reaches(other) && self.bytes == other.bytes
-    }
-
-    /// In words.
-    pub fn access(&self) -> &'static str {
-        match (self.kind, self.is_strong()) {
-            (AccessKind::Load, false) => "reads",
-            (AccessKind::Load, true) => "reads (strong)",
-            (AccessKind::Store, false) => "writes",
-            (AccessKind::Store, true) => "writes (strong)",
-            (AccessKind::Atomic | AccessKind::TexelAtomic, _) => "reads and writes atomically",
-            (AccessKind::CopyRead, _) => "copies from here",
-            (AccessKind::CopyWrite, _) => "copies to here",
-            (AccessKind::CopyReduce, _) => "reduces into",
-            (AccessKind::Mbarrier, false) => "makes or ends an mbarrier object",
-            (AccessKind::Mbarrier | AccessKind::MbarrierTest, _) => "uses an mbarrier object",
-            (AccessKind::MatrixLoad, _) => "reads rows of a matrix",
-            (AccessKind::MatrixStore, _) => "writes rows of a matrix",
-            (AccessKind::TexelLoad, _) => "reads texels",
-            (AccessKind::TexelStore, _) => "writes texels",
-        }
-    }
-}
-
-/// What was released with the value of a variable.
-#[derive(Clone)]
-struct Release {
-    block: u32,
-    scope: Scope,
-    clock: Arc<Clock>,
-    place: u32,
-}
-
-/// A place in memory that strong writes go to.
-#[derive(Default)]
-struct Variable {
-    releases: Vec<Release>,
-    /// The latest strong write without a release.
-    relaxed: Option<(Stamp, u32)>,
-}
-
-/// A released value that a thread has read without acquiring.
-struct SeenRelease {
-    /// Where: the block, of shared memory, and the address.
-    variable: (Option<u32>, u64),
-    /// That of the read.
-    scope: Scope,
-    release: Release,
-}
-
-/// What a thread did that may become part of a pattern.
-#[derive(Default)]
-struct Patterns {
-    /// A fence: strong writes after it release what the thread knew.
-    fence: Option<(Scope, Mark, u32)>,
-    /// Strong reads of released values: a fence after them acquires.
-    read: Vec<SeenRelease>,
-}
-
-/// Why threads learned nothing where they might have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Miss {
-    /// The release does not reach the other block.
-    ReleaseScope,
-    /// The acquire does not.
-    AcquireScope,
-    /// The write is no release.
-    NoRelease,
-    /// The read is no acquire.
-    NoAcquire,
-}
-
-/// A write and a read that could have ordered something and did not.
-#[derive(Clone)]
-pub(crate) struct NearMiss {
-    pub miss: Miss,
-    /// Places of the write and of the read.
-    pub write: u32,
-    pub read: u32,
-    /// What would have become known.
-    clock: Clock,
-}
-
-/// Misses of a block that are kept: each pair of places once.
-const MOST_MISSES: usize = 64;
+use crate::place::{Extents, Place};
+use crate::proxies::Proxies;
+use crate::release::{NearMiss, Patterns, Variable};
+use crate::segment::Segment;
+use crate::shadow::{Context, ROW_BYTES, Record, Shadow};
+use crate::waits::{Waits, Work};
 
 /// A block that runs.
 pub(crate) struct RunningBlock {
     pub order: BlockOrder,
-    shared: Shadow,
-    variables: HashMap<u64, Variable>,
-    patterns: HashMap<u32, Patterns>,
-    misses: Vec<NearMiss>,
-    /// Copies whose mbarrier object has not been named yet, by thread.
+    pub shared: Shadow,
+    /// What has been done to shared memory since the last barrier of all threads, if that is not in its shadow.
+    pub segment: Segment,
+    pub variables: HashMap<u64, Variable>,
+    pub patterns: HashMap<u32, Patterns>,
+    pub misses: Vec<NearMiss>,
+    /// Copies and reads of `tcgen05` whose mbarrier object has not been named yet, by thread.
     unnamed: Vec<(LaneAccess, u32)>,
 }
+
+impl RunningBlock {
+    fn new(threads: u32) -> RunningBlock {
+        RunningBlock {
+            order: BlockOrder::new(threads),
+            shared: Shadow::default(),
+            segment: Segment::default(),
+            variables: HashMap::new(),
+            patterns: HashMap::new(),
+            misses: Vec::new(),
+            unnamed: Vec::new(),
+        }
+    }
+
+    /// A block begins, in place of the one before; `apart`: accesses to its shared memory are noted one by one.
+    fn restart(&mut self, index: u32, apart: bool) {
+        self.order.restart(index);
+        self.shared.clear();
+        self.segment.begin_block(apart);
+        self.variables.clear();
+        self.patterns.clear();
+        self.misses.clear();
+        self.unnamed.clear();
+    }
+}
+
+/// Places that are remembered apart.
+const RECENT_PLACES: usize = 256;
 
 /// Two accesses that nothing orders.
 pub(crate) struct Race {
@@ -142,85 +70,85 @@ pub(crate) struct Race {
     pub space: Space,
     /// What each writes there is the same.
     pub same_value: bool,
+    /// They are ordered, but no fence is between their proxies.
+    pub proxies: bool,
     pub miss: Option<NearMiss>,
-}
-
-/// Blocks of the grid and of a cluster.
-#[derive(Clone, Copy)]
-pub(crate) struct Extents {
-    pub grid: [u32; 3],
-    pub cluster: [u32; 3],
-}
-
-impl Default for Extents {
-    fn default() -> Extents {
-        Extents { grid: [1; 3], cluster: [1; 3] }
-    }
-}
-
-impl Extents {
-    /// The linear index of a block.
-    fn index(&self, [x, y, z]: [u32; 3]) -> u32 {
-        let [nx, ny, _] = self.grid.map(|n| n.max(1));
-        x.wrapping_add(nx.wrapping_mul(y.wrapping_add(ny.wrapping_mul(z))))
-    }
-
-    /// `%ctaid` of a block.
-    fn ctaid(&self, index: u32) -> [u32; 3] {
-        let [nx, ny, _] = self.grid.map(|n| n.max(1));
-        [index % nx, index / nx % ny, index / nx / ny]
-    }
-
-    /// The linear index of the first block of the cluster of a block.
-    fn cluster_of(&self, ctaid: [u32; 3]) -> u32 {
-        self.index(std::array::from_fn(|axis| ctaid[axis] - ctaid[axis] % self.cluster[axis].max(1)))
-    }
-
-    /// The least scope that has the threads of both blocks.
-    fn scope(&self, one: u32, other: u32) -> Scope {
-        match () {
-            () if one == other => Scope::Cta,
-            () if self.cluster_of(self.ctaid(one)) == self.cluster_of(self.ctaid(other)) => Scope::Cluster,
-            () => Scope::Gpu,
-        }
-    }
 }
 
 /// What orders the accesses of a launch, and who made them.
 #[derive(Default)]
 pub(crate) struct Races {
-    extents: Extents,
+    pub extents: Extents,
     threads: u32,
     /// Lanes of a warp go in step: targets before sm_70.
-    lock_step: bool,
+    pub lock_step: bool,
     pub places: Vec<Place>,
     known_places: HashMap<Place, u32>,
-    blocks: HashMap<u32, Box<RunningBlock>>,
+    /// Some of these, by the end of where they stand in the source.
+    recent_places: Vec<Option<(Place, u32)>>,
+    pub blocks: BTreeMap<u32, Box<RunningBlock>>,
     /// Those of several blocks, by their first block.
     clusters: HashMap<u32, ClusterOrder>,
-    global: Shadow,
-    variables: HashMap<u64, Variable>,
+    pub global: Shadow,
+    pub variables: HashMap<u64, Variable>,
     /// Threads that have come to the barrier of the grid, and ended threads.
     at_grid_barrier: u64,
     exited: u64,
+    /// Where work tells mbarrier objects that it is done.
+    pub signals: HashSet<u32>,
+    /// Something reads through the async proxy: writes matter also where a barrier orders them.
+    pub has_async_reads: bool,
+    pub waits: Waits,
+    pub proxies: Proxies,
+    /// Blocks that have ended, to become others.
+    spare_blocks: Vec<RunningBlock>,
     pub found: Vec<Race>,
 }
 
 /// The access that is made now, for the shadow.
-struct Now<'a> {
+pub(crate) struct Now<'a> {
     extents: Extents,
     order: &'a BlockOrder,
     places: &'a [Place],
     place: &'a Place,
     number: u32,
-    thread: u32,
+    pub thread: u32,
     lock_step: bool,
-    races: Vec<(Record, u64)>,
+    waits: &'a Waits,
+    proxies: &'a Proxies,
+    races: Vec<Meeting>,
 }
 
-impl Context for Now<'_> {
-    fn ordered(&self, earlier: &Record) -> bool {
+/// An earlier access that races, where, and whether only a fence between the proxies is missing.
+type Meeting = (Record, u64, bool);
+
+impl<'a> Now<'a> {
+    /// An access of a thread of a block that is still to be named.
+    pub fn new(
+        order: &'a BlockOrder,
+        places: &'a [Place],
+        extents: Extents,
+        lock_step: bool,
+        number: u32,
+        (waits, proxies): (&'a Waits, &'a Proxies),
+    ) -> Now<'a> {
+        let (place, races) = (&places[number as usize], Vec::new());
+        Now { extents, order, places, place, number, thread: 0, lock_step, waits, proxies, races }
+    }
+
+    /// Of its place.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The earlier access is done before; whether its proxy shows it is another question.
+    fn is_before(&self, earlier: &Record) -> bool {
         let (block, thread) = (self.order.index, self.thread);
+        if earlier.is_copy()
+            && let Some(work) = self.places[earlier.place as usize].work.filter(|&work| work != Work::Copy)
+        {
+            return self.waits.is_done(work, earlier, self.order, thread);
+        }
         if earlier.block == block && earlier.thread < OBJECTS {
             let issuer = u32::from(earlier.thread);
             if earlier.is_copy() {
@@ -235,6 +163,15 @@ impl Context for Now<'_> {
             }
         }
         self.order.knows(thread, earlier.stamp())
+    }
+}
+
+impl Context for Now<'_> {
+    fn ordered(&self, earlier: &Record) -> bool {
+        self.is_before(earlier)
+            && (!self.place.is_async_read()
+                || !self.places[earlier.place as usize].is_generic_write()
+                || self.proxies.are_linked(earlier.stamp(), self.order, self.thread))
     }
 
     fn compatible(&self, earlier: &Record) -> bool {
@@ -266,7 +203,7 @@ impl Context for Now<'_> {
     }
 
     fn race(&mut self, earlier: &Record, address: u64) {
-        self.races.push((*earlier, address));
+        self.races.push((*earlier, address, self.is_before(earlier)));
     }
 }
 
@@ -275,7 +212,7 @@ impl Races {
         Races { extents, threads, lock_step, ..Races::default() }
     }
 
-    fn index(&self, ctaid: [u32; 3]) -> u32 {
+    pub fn index(&self, ctaid: [u32; 3]) -> u32 {
         self.extents.index(ctaid)
     }
 
@@ -335,6 +272,7 @@ impl Races {
 
     /// A thread arrives at an mbarrier object of a block of its cluster.
     pub fn arrive_object(&mut self, ctaid: [u32; 3], thread: u32, owner: [u32; 3], object: u64) {
+        self.settle(ctaid, false);
         let mut arrivals = std::mem::take(self.block(owner).order.arrivals(object));
         self.block(ctaid).order.release(thread, &mut arrivals);
         *self.block(owner).order.arrivals(object) = arrivals;
@@ -348,25 +286,29 @@ impl Races {
 
     /// A block that runs: it begins with its first event.
     pub fn block(&mut self, ctaid: [u32; 3]) -> &mut RunningBlock {
-        let (index, threads) = (self.index(ctaid), self.threads);
+        let (index, threads, for_good) = (self.index(ctaid), self.threads, self.has_clusters());
         self.blocks.entry(index).or_insert_with(|| {
-            Box::new(RunningBlock {
-                order: BlockOrder::new(index, threads),
-                shared: Shadow::default(),
-                variables: HashMap::new(),
-                patterns: HashMap::new(),
-                misses: Vec::new(),
-                unnamed: Vec::new(),
-            })
+            let spare = self.spare_blocks.pop();
+            let mut block = spare.unwrap_or_else(|| RunningBlock::new(threads));
+            block.restart(index, for_good);
+            Box::new(block)
         })
     }
 
-    fn place(&mut self, place: Place) -> u32 {
+    pub fn place(&mut self, place: Place) -> u32 {
+        let recent = place.span.end as usize % RECENT_PLACES;
+        if let Some(Some((known, number))) = self.recent_places.get(recent)
+            && *known == place
+        {
+            return *number;
+        }
         let next = self.places.len() as u32;
         let number = *self.known_places.entry(place).or_insert(next);
         if number == next {
             self.places.push(place);
         }
+        self.recent_places.resize(RECENT_PLACES, None);
+        self.recent_places[recent] = Some((place, number));
         number
     }
 
@@ -379,6 +321,10 @@ impl Races {
             start += count;
             let index = self.index(ctaid);
             self.block(ctaid);
+            let is_shared = event.lanes[lanes.clone()].iter().any(|lane| lane.space == Space::Shared);
+            if is_shared || event.semantics.is_strong() {
+                self.settle(ctaid, is_shared && event.completion != Completion::AtOnce);
+            }
             let Some(mut block) = self.blocks.remove(&index) else { continue };
             let plain = event.completion == Completion::AtOnce && !event.semantics.is_strong();
             let mut at = lanes.start;
@@ -392,7 +338,9 @@ impl Races {
                     continue;
                 }
                 let (span, kind, semantics) = (event.span, event.kind, event.semantics);
-                let place = self.place(Place { span, kind, semantics, space, bytes });
+                let work = Work::of(event.completion, kind);
+                let signal = kind == AccessKind::Mbarrier && self.signals.contains(&span.start);
+                let place = self.place(Place { span, kind, semantics, space, bytes, work, signal });
                 if plain {
                     self.note_all(&mut block, event, run, place);
                 } else {
@@ -413,25 +361,17 @@ impl Races {
             None if first.space == Space::Shared => shared,
             None => &mut self.global,
         };
-        let mut now = Now {
-            extents: self.extents,
-            order,
-            places: &self.places,
-            place: &self.places[place as usize],
-            number: place,
-            thread: 0,
-            lock_step: self.lock_step,
-            races: Vec::new(),
-        };
+        let mut now =
+            Now::new(order, &self.places, self.extents, self.lock_step, place, (&self.waits, &self.proxies));
         let Range { start: mut next, end } = run;
         while next < end {
             let (at, lane) = (next, &event.lanes[next]);
             next += 1;
             now.thread = lane.thread;
-            if order.is_even() && is_row(&event.lanes[at..end]) {
+            if order.is_even_alone() && is_row(&event.lanes[at..end]) {
                 let stamp = Stamp { block: order.index, thread: lane.thread as u16, epoch: order.floor() };
-                if shadow.access_row(lane.address, Record::new(stamp, place, false), &mut now) {
-                    next = at + ROW_WORDS;
+                if shadow.access_row(lane.address, Record::new(stamp, place, false), lane.bytes, &mut now) {
+                    next = at + (ROW_BYTES / lane.bytes) as usize;
                     continue;
                 }
             }
@@ -450,7 +390,11 @@ impl Races {
     }
 
     /// The block whose shared memory a thread of another one accesses, if that is so; to be put back.
-    fn take_owner(&mut self, block: &RunningBlock, lane: &LaneAccess) -> Option<(u32, Box<RunningBlock>)> {
+    pub fn take_owner(
+        &mut self,
+        block: &RunningBlock,
+        lane: &LaneAccess,
+    ) -> Option<(u32, Box<RunningBlock>)> {
         let owner = self.index(lane.owner);
         if lane.space != Space::Shared || owner == block.order.index {
             return None;
@@ -462,16 +406,15 @@ impl Races {
     /// Notes an access that may be part of what orders others, or is done later.
     fn note_ordered(&mut self, block: &mut RunningBlock, event: &AccessEvent, at: usize, place: u32) {
         let lane = &event.lanes[at];
-        if event.completion == Completion::Mbarrier {
-            return block.unnamed.push((*lane, place));
-        }
-        let copy = event.completion == Completion::Group && event.kind == AccessKind::CopyWrite;
-        let epoch = match copy {
-            true => block.order.copy_group(lane.thread),
-            false => block.order.epoch(lane.thread),
+        let (own, thread, work) = (block.order.index, lane.thread, self.places[place as usize].work);
+        let epoch = match work {
+            Some(Work::Object | Work::Tensor) => return block.unnamed.push((*lane, place)),
+            Some(Work::Copy) => block.order.copy_group(thread),
+            Some(work) => self.waits.group(work, own, thread),
+            None => block.order.epoch(thread),
         };
-        let stamp = Stamp { block: block.order.index, thread: lane.thread as u16, epoch };
-        self.note(block, lane, Record::new(stamp, place, copy), Some((event, at)));
+        let stamp = Stamp { block: own, thread: thread as u16, epoch };
+        self.note(block, lane, Record::new(stamp, place, work.is_some()), Some((event, at)));
         if event.semantics.is_strong()
             && !matches!(event.kind, AccessKind::Mbarrier | AccessKind::MbarrierTest)
         {
@@ -480,7 +423,7 @@ impl Races {
     }
 
     /// Notes a thread's access, and what it races with.
-    fn note(
+    pub fn note(
         &mut self,
         block: &mut RunningBlock,
         lane: &LaneAccess,
@@ -489,16 +432,15 @@ impl Races {
     ) {
         let mut other = self.take_owner(block, lane);
         let RunningBlock { order, shared, misses, .. } = block;
-        let mut now = Now {
-            extents: self.extents,
+        let mut now = Now::new(
             order,
-            places: &self.places,
-            place: &self.places[record.place as usize],
-            number: record.place,
-            thread: lane.thread,
-            lock_step: self.lock_step,
-            races: Vec::new(),
-        };
+            &self.places,
+            self.extents,
+            self.lock_step,
+            record.place,
+            (&self.waits, &self.proxies),
+        );
+        now.thread = lane.thread;
         let shadow = match &mut other {
             Some((_, other)) => &mut other.shared,
             None if lane.space == Space::Shared => shared,
@@ -512,93 +454,16 @@ impl Races {
         self.blocks.extend(other);
     }
 
-    /// What a strong access learns and tells.
-    fn answer(&mut self, block: &mut RunningBlock, lane: &LaneAccess, place: u32) {
-        let Place { kind, semantics, .. } = self.places[place as usize];
-        let Some(scope) = semantics.scope else { return };
-        let (own, thread) = (block.order.index, lane.thread);
-        let shared = lane.space == Space::Shared;
-        let key = (shared.then_some(self.index(lane.owner)), lane.address);
-        let extents = self.extents;
-        let mut other = self.take_owner(block, lane);
-        let RunningBlock { order, variables, patterns, misses, .. } = block;
-        let variables = match &mut other {
-            Some((_, other)) => &mut other.variables,
-            None if shared => variables,
-            None => &mut self.variables,
-        };
-        if kind.reads()
-            && let Some(variable) = variables.get(&lane.address)
-        {
-            let mut miss = |miss, write, clock: &Clock| {
-                let is_this = |m: &NearMiss| (m.miss, m.write, m.read) == (miss, write, place);
-                if let Some(known) = misses.iter_mut().find(|m| is_this(m)) {
-                    known.clock.join(clock);
-                } else if misses.len() < MOST_MISSES {
-                    misses.push(NearMiss { miss, write, read: place, clock: clock.clone() });
-                }
-            };
-            let pattern = patterns.entry(thread).or_default();
-            pattern.read.retain(|seen| seen.variable != key);
-            for release in &variable.releases {
-                let clock = &release.clock;
-                let least = extents.scope(release.block, own);
-                if release.scope < least {
-                    miss(Miss::ReleaseScope, release.place, clock);
-                } else if scope < least {
-                    miss(Miss::AcquireScope, release.place, clock);
-                } else if semantics.order.acquires() {
-                    order.acquire(thread, &release.clock);
-                } else {
-                    pattern.read.push(SeenRelease { variable: key, scope, release: release.clone() });
-                    miss(Miss::NoAcquire, release.place, clock);
-                }
-            }
-            if let Some((stamp, write)) = variable.relaxed {
-                let mut clock = Clock::default();
-                clock.raise(stamp.block, stamp.thread, stamp.epoch + 1);
-                miss(Miss::NoRelease, write, &clock);
-            }
-        }
-        if kind.writes() {
-            publish(order, variables, patterns, lane, (kind, semantics, scope), place);
-        }
-        self.blocks.extend(other);
-    }
-
-    /// Threads execute a fence.
-    pub fn fence(&mut self, ctaid: [u32; 3], semantics: Semantics, span: Span, threads: &[u32]) {
-        // Fences between proxies name no scope, and order no threads.
-        let Some(scope) = semantics.scope else { return };
-        let (kind, space) = (AccessKind::Load, Space::Generic);
-        let place = self.place(Place { span, kind, semantics, space, bytes: 0 });
-        let (own, extents) = (self.index(ctaid), self.extents);
-        let block = self.block(ctaid);
-        for &thread in threads {
-            let pattern = block.patterns.entry(thread).or_default();
-            if semantics.order.acquires() {
-                for SeenRelease { scope: of_read, release, .. } in std::mem::take(&mut pattern.read) {
-                    let reaches = scope.min(of_read) >= extents.scope(release.block, own);
-                    if reaches {
-                        block.order.acquire(thread, &release.clock);
-                    }
-                }
-            }
-            if semantics.order.releases() {
-                let pattern = block.patterns.entry(thread).or_default();
-                pattern.fence = Some((scope, block.order.mark(thread), place));
-            }
-        }
-    }
-
-    /// A thread's bulk copies to a block of its cluster complete on an mbarrier object there.
-    pub fn name_copies(&mut self, ctaid: [u32; 3], thread: u32, owner: [u32; 3], object: u64) {
+    /// A thread's bulk copies to a block of its cluster complete on an mbarrier object there; or, of `tcgen05.commit`, what it has
+    /// `work` do.
+    pub fn name_work(&mut self, work: Work, ctaid: [u32; 3], thread: u32, owner: [u32; 3], object: u64) {
         let index = self.index(ctaid);
         let stamp = self.block(owner).order.object_stamp(object);
         self.block(ctaid);
         let Some(mut block) = self.blocks.remove(&index) else { return };
         let is_named = |lane: &LaneAccess, place: u32| {
-            lane.thread == thread && (lane.owner == owner || !self.places[place as usize].kind.writes())
+            let place = &self.places[place as usize];
+            lane.thread == thread && place.work == Some(work) && (lane.owner == owner || !place.kind.writes())
         };
         let (named, rest) =
             std::mem::take(&mut block.unnamed).into_iter().partition(|(lane, place)| is_named(lane, *place));
@@ -610,6 +475,26 @@ impl Races {
         self.blocks.insert(index, block);
     }
 
+    /// Threads wait for asynchronous work, or give it an end.
+    pub fn step(&mut self, ctaid: [u32; 3], step: AsyncStep, threads: &[u32]) {
+        self.settle(ctaid, false);
+        let index = self.index(ctaid);
+        self.block(ctaid);
+        if let Some(block) = self.blocks.get(&index) {
+            self.waits.step(&block.order, step, threads);
+        }
+    }
+
+    /// Threads execute a fence between the generic proxy and the async proxy.
+    pub fn fence_proxies(&mut self, ctaid: [u32; 3], threads: &[u32]) {
+        self.settle(ctaid, false);
+        let index = self.index(ctaid);
+        self.block(ctaid);
+        if let Some(block) = self.blocks.get_mut(&index) {
+            self.proxies.fence(&mut block.order, threads);
+        }
+    }
+
     /// A thread comes to the barrier of the grid. When all have, nothing before can race with anything after.
     pub fn arrive_at_grid_barrier(&mut self) {
         self.at_grid_barrier += 1;
@@ -618,8 +503,10 @@ impl Races {
         if self.at_grid_barrier + self.exited >= all {
             self.at_grid_barrier = 0;
             self.global = Shadow::default();
+            self.waits.clear();
             for block in self.blocks.values_mut() {
-                block.shared = Shadow::default();
+                block.segment.begin();
+                block.shared.clear();
             }
         }
     }
@@ -631,81 +518,32 @@ impl Races {
         let block = self.block(ctaid);
         block.order.exit(threads);
         let over = block.order.exited_count >= block.order.threads;
-        if over {
-            self.blocks.remove(&index);
+        if over && let Some(block) = self.blocks.remove(&index) {
+            self.spare_blocks.push(*block);
+            self.waits.end_block(index);
+            self.proxies.end_block(index);
         }
         over
     }
 }
 
-/// What a strong write tells those who read it.
-fn publish(
-    order: &mut BlockOrder,
-    variables: &mut HashMap<u64, Variable>,
-    patterns: &HashMap<u32, Patterns>,
-    lane: &LaneAccess,
-    (kind, semantics, scope): (AccessKind, Semantics, Scope),
-    place: u32,
-) {
-    let (own, thread) = (order.index, lane.thread);
-    let is_atomic = kind.reads();
-    let mut releases = Vec::new();
-    if let Some((fence_scope, mark, fence)) =
-        patterns.get(&thread).and_then(|patterns| patterns.fence.as_ref())
-    {
-        let mut clock = Clock::default();
-        order.tell(thread, mark, &mut clock);
-        // Whichever reaches less far.
-        let by = if *fence_scope < scope { *fence } else { place };
-        releases.push((scope.min(*fence_scope), clock, by));
-    }
-    if semantics.order.releases() {
-        let mut clock = Clock::default();
-        let mark = order.mark(thread);
-        order.tell(thread, &mark, &mut clock);
-        releases.push((scope, clock, place));
-    }
-    if releases.is_empty() && is_atomic {
-        // What was released before stays so.
-        return;
-    }
-    let variable = variables.entry(lane.address).or_default();
-    if !is_atomic {
-        variable.releases.clear();
-    }
-    variable.relaxed = None;
-    if releases.is_empty() {
-        let stamp = Stamp { block: own, thread: thread as u16, epoch: order.epoch(thread) };
-        variable.relaxed = Some((stamp, place));
-    }
-    for (scope, clock, place) in releases {
-        match variable.releases.iter_mut().find(|known| known.block == own && known.scope == scope) {
-            Some(known) => {
-                Arc::make_mut(&mut known.clock).join(&clock);
-                known.place = place;
-            }
-            None => {
-                variable.releases.push(Release { block: own, scope, clock: Arc::new(clock), place });
-            }
-        }
-    }
-}
-
-/// The first accesses are to the words of a row, each by the next thread.
+/// The first accesses are to the elements of a row, each by the next thread.
 fn is_row(lanes: &[LaneAccess]) -> bool {
-    let Some((first, last)) = lanes.first().zip(lanes.get(ROW_WORDS - 1)) else { return false };
-    let distance = 4 * (ROW_WORDS as u64 - 1);
-    first.bytes == 4
-        && first.address.is_multiple_of(4 * ROW_WORDS as u64)
-        && last.address == first.address + distance
-        && lanes[..ROW_WORDS].iter().zip(0u32..).all(|(lane, i)| {
-            lane.thread == first.thread + i && lane.address == first.address + 4 * u64::from(i)
+    let Some(first) = lanes.first().filter(|lane| matches!(lane.bytes, 1 | 2 | 4 | 8 | 16)) else {
+        return false;
+    };
+    let count = (ROW_BYTES / first.bytes) as usize;
+    let Some(last) = lanes.get(count - 1) else { return false };
+    first.address.is_multiple_of(ROW_BYTES)
+        && last.address == first.address + ROW_BYTES - first.bytes
+        && lanes[..count].iter().zip(0u32..).all(|(lane, i)| {
+            lane.thread == first.thread + i && lane.address == first.address + first.bytes * u64::from(i)
         })
 }
 
 /// A race of a thread's access with an earlier one, at an address.
 fn found(
-    (earlier, address): (Record, u64),
+    (earlier, address, proxies): Meeting,
     lane: &LaneAccess,
     place: u32,
     misses: &[NearMiss],
@@ -719,6 +557,7 @@ fn found(
         address,
         space: lane.space,
         same_value: event.is_some_and(|(event, at)| is_same_value(event, at, &earlier, address, extents)),
+        proxies,
         miss: misses.iter().find(|miss| miss.clock.knows(earlier.stamp())).cloned(),
     }
 }

@@ -1,7 +1,7 @@
 //! Who has accessed each byte: the last weak write, and everything since that a later access could race with.
 //!
-//! A word of 4 bytes has one cell as long as its bytes are accessed together, and one for each byte from then on. 32 words
-//! that the lanes of a warp access one after the other, each its own, have but one until somebody accesses them otherwise.
+//! A word of 4 bytes has one cell as long as its bytes are accessed together, and one for each byte from then on. 64 bytes
+//! that threads access one after the other, each its own, have but one until somebody accesses them otherwise.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ pub(crate) struct Record {
     pub place: u32,
     pub thread: u16,
     flags: u8,
-    /// Bytes of the word that are accessed together.
+    /// Bytes of the word that are accessed together; of a row, the bytes of each thread.
     mask: u8,
 }
 
@@ -76,37 +76,42 @@ struct Group {
 const MOST_GROUPS: usize = 48;
 
 const PAGE_WORDS: usize = 1024;
-/// Words of a row: those of a warp.
-pub(crate) const ROW_WORDS: usize = 32;
+/// Words of a row.
+const ROW_WORDS: usize = 16;
+/// Bytes of a row.
+pub(crate) const ROW_BYTES: u64 = 64;
 
 /// A part of memory.
-#[derive(Default)]
 struct Page {
-    /// Of each row the cell of its first word: the thread of each further word is the next one. Not of those that have cells.
+    /// Of each row the cell of its first element: the thread of each further element is the next one. Not of those that have cells.
     rows: [Cell; PAGE_WORDS / ROW_WORDS],
     /// Rows whose words have cells of their own, a bit each.
-    apart: u32,
+    apart: u64,
     cells: Option<Box<[Cell; PAGE_WORDS]>>,
 }
 
+impl Default for Page {
+    fn default() -> Page {
+        Page { rows: [Cell::default(); PAGE_WORDS / ROW_WORDS], apart: 0, cells: None }
+    }
+}
+
 impl Page {
-    /// The cells of the words, the one of `word` being in use.
-    fn cells(&mut self, word: usize) -> &mut [Cell; PAGE_WORDS] {
+    fn cells(&mut self) -> &mut [Cell; PAGE_WORDS] {
         let new = || vec![Cell::default(); PAGE_WORDS].try_into().unwrap_or_else(|_| unreachable!());
-        let cells = self.cells.get_or_insert_with(new);
-        let row = word / ROW_WORDS;
-        if self.apart >> row & 1 == 0 {
-            self.apart |= 1 << row;
-            let Cell { write, other } = self.rows[row];
-            let of = |record: Record, i: u16| match record.is(PRESENT) {
-                true => Record { thread: record.thread + i, ..record },
-                false => record,
-            };
-            for (cell, i) in cells[row * ROW_WORDS..][..ROW_WORDS].iter_mut().zip(0..) {
-                *cell = Cell { write: of(write, i), other: of(other, i) };
+        self.cells.get_or_insert_with(new)
+    }
+}
+
+impl Record {
+    /// Of a row's record that of the element at a byte.
+    fn at(&self, byte: u32, mask: u8) -> Record {
+        match self.is(PRESENT) {
+            true => {
+                Record { thread: self.thread + (byte / u32::from(self.mask.max(1))) as u16, mask, ..*self }
             }
+            false => *self,
         }
-        cells
     }
 }
 
@@ -154,34 +159,133 @@ impl Shadow {
         index
     }
 
-    /// Notes accesses of a warp to a row, each lane of its own word; `record` is that of the first. False if it has to be done word
-    /// by word: where it is not clear at once that it races with nothing.
-    pub fn access_row(&mut self, address: u64, record: Record, context: &mut impl Context) -> bool {
+    /// Nothing is known of any access any more.
+    pub fn clear(&mut self) {
+        if !self.memory.is_empty() {
+            *self = Shadow::default();
+        }
+    }
+
+    /// Notes accesses to a row, each thread its own element of so many bytes; `record` is that of the first. False if it has to be done
+    /// element by element: where it is not clear at once that it races with nothing.
+    pub fn access_row(
+        &mut self,
+        address: u64,
+        record: Record,
+        bytes: u64,
+        context: &mut impl Context,
+    ) -> bool {
         let word = address / 4;
-        let page = self.page(word / PAGE_WORDS as u64);
-        let page = &mut self.memory[page];
+        let page_index = self.page(word / PAGE_WORDS as u64);
+        let page = &mut self.memory[page_index];
         let row = word as usize % PAGE_WORDS / ROW_WORDS;
         if page.apart >> row & 1 != 0 {
             return false;
         }
         let cell = &mut page.rows[row];
-        let new = Record { mask: 0xf, ..record };
+        let new = Record { mask: bytes as u8, ..record };
+        let is_same_row = |earlier: &Record| (earlier.thread, earlier.mask) == (new.thread, new.mask);
         let is_before = |earlier: &Record| {
-            !earlier.is(PRESENT)
-                || earlier.block == new.block
-                    && (earlier.thread == new.thread || earlier.epoch < context.floor())
+            earlier.block == new.block && (is_same_row(earlier) || earlier.epoch < context.floor())
         };
-        if !is_before(&cell.write) || !is_before(&cell.other) {
+        let fine =
+            |earlier: &Record| !earlier.is(PRESENT) || is_before(earlier) || context.compatible(earlier);
+        if !fine(&cell.write) {
             return false;
         }
+        if cell.other.is(MANY) {
+            let groups = &mut self.many[cell.other.epoch as usize];
+            if !groups.iter().all(|group| fine(&group.record)) {
+                return false;
+            }
+            if !context.is_weak_write() {
+                let of_new = |record: &Record| {
+                    (record.block, record.epoch, record.flags) == (new.block, new.epoch, new.flags)
+                };
+                let in_new = |group: &&Group| of_new(&group.record);
+                if groups.iter().filter(in_new).any(|group| {
+                    is_same_row(&group.record)
+                        && (group.record.place == new.place || context.dominates(&group.record))
+                }) {
+                    return true;
+                }
+                // These are kept together, which rows cannot say.
+                if groups.iter().filter(in_new).any(|group| group.record.place == new.place) {
+                    return false;
+                }
+                groups.retain(|group| !(is_before(&group.record) && context.dominates(&group.record)));
+                push(groups, new);
+                return true;
+            }
+            let list = cell.other;
+            *cell = Cell { write: new, other: Record::default() };
+            self.release(&list);
+            return true;
+        }
+        if !fine(&cell.other) {
+            return false;
+        }
+        let before = cell.other;
         if context.is_weak_write() {
             *cell = Cell { write: new, other: Record::default() };
-        } else if !cell.other.is(PRESENT) || context.dominates(&cell.other) {
+        } else if !before.is(PRESENT) || context.dominates(&before) && is_before(&before) {
             cell.other = new;
-        } else {
+        } else if before.same(&new) && is_same_row(&before) {
+            // It has been noted.
+        } else if before.place == new.place && (before.block, before.epoch) == (new.block, new.epoch) {
             return false;
+        } else {
+            let groups = [before, new].map(|record| Group { record, threads: None });
+            let list = self.list(groups.into());
+            let cell = &mut self.memory[page_index].rows[row];
+            cell.other = Record { flags: PRESENT | MANY, epoch: list, ..Record::default() };
         }
         true
+    }
+
+    /// Gives the words of a row cells of their own.
+    fn take_apart(&mut self, page: usize, row: usize) {
+        if self.memory[page].apart >> row & 1 != 0 {
+            return;
+        }
+        let Cell { write, other } = self.memory[page].rows[row];
+        let groups = match other.is(MANY) {
+            true => self.many[other.epoch as usize].iter().map(|group| group.record).collect(),
+            false => vec![other],
+        };
+        self.release(&other);
+        let is_narrow = |record: &Record| record.is(PRESENT) && record.mask < 4;
+        let narrow = is_narrow(&write) || groups.iter().any(is_narrow);
+        for word in 0..ROW_WORDS {
+            let first = 4 * word as u32;
+            let cell = match narrow {
+                false => self.element(&write, &groups, first, 0xf),
+                true => {
+                    let cells = [0, 1, 2, 3].map(|byte| self.element(&write, &groups, first + byte, 1));
+                    self.split.push(cells);
+                    let epoch = self.split.len() as u32 - 1;
+                    Cell {
+                        write: Record { flags: SPLIT, epoch, ..Record::default() },
+                        other: Record::default(),
+                    }
+                }
+            };
+            self.memory[page].cells()[row * ROW_WORDS + word] = cell;
+        }
+        self.memory[page].apart |= 1 << row;
+    }
+
+    /// The cell of the element at a byte of a row.
+    fn element(&mut self, write: &Record, others: &[Record], byte: u32, mask: u8) -> Cell {
+        let other = match others {
+            [other] => other.at(byte, mask),
+            others => {
+                let groups = others.iter().map(|other| Group { record: other.at(byte, mask), threads: None });
+                let epoch = self.list(groups.collect());
+                Record { flags: PRESENT | MANY, epoch, mask, ..Record::default() }
+            }
+        };
+        Cell { write: write.at(byte, mask), other }
     }
 
     /// Notes an access to so many bytes, and tells `context` with which ones it races.
@@ -195,7 +299,8 @@ impl Shadow {
             let mask = ((1u32 << high) - (1 << low)) as u8;
             let page = self.page(word / PAGE_WORDS as u64);
             let index = word as usize % PAGE_WORDS;
-            let mut cell = self.memory[page].cells(index)[index];
+            self.take_apart(page, index / ROW_WORDS);
+            let mut cell = self.memory[page].cells()[index];
             let new = Record { mask, ..record };
             if cell.write.same(&new) && !cell.other.is(PRESENT) && cell.write.mask == mask
                 || cell.other.same(&new) && cell.other.flags == new.flags && cell.other.mask == mask
@@ -205,11 +310,11 @@ impl Shadow {
                 self.touch_bytes(cell.write.epoch, at, new, context);
             } else if self.fits(&cell, mask) {
                 self.touch(&mut cell, at, new, context);
-                self.memory[page].cells(index)[index] = cell;
+                self.memory[page].cells()[index] = cell;
             } else {
                 let split = self.split_up(cell);
                 let write = Record { flags: SPLIT, epoch: split, ..Record::default() };
-                self.memory[page].cells(index)[index] = Cell { write, other: Record::default() };
+                self.memory[page].cells()[index] = Cell { write, other: Record::default() };
                 self.touch_bytes(split, at, new, context);
             }
             at = next;
@@ -372,6 +477,11 @@ fn add(groups: &mut Vec<Group>, new: Record, context: &mut impl Context) {
             || group.threads.is_none() && context.ordered(&group.record);
         !(before && context.dominates(&group.record))
     });
+    push(groups, new);
+}
+
+/// Adds an access of one thread, or a row. Where there are too many, another one gives way.
+fn push(groups: &mut Vec<Group>, new: Record) {
     if groups.len() >= MOST_GROUPS {
         let foreign = groups.iter().position(|group| group.record.block != new.block).unwrap_or(0);
         groups.remove(foreign);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use diag::Span;
 use vm::{BarrierArrival, WarpEvent, WarpKind};
 
-use crate::block::{Threads, WARP, contains, insert, members};
+use crate::block::{Threads, WARP, contains, insert, join, members, set_of};
 
 /// Something that is wrong: what, where, and by which threads.
 pub(crate) enum Misuse {
@@ -88,7 +88,7 @@ impl BlockUse {
             barrier.arrivals.push((span, [0; 16]));
             barrier.arrivals.len() - 1
         });
-        arrival.threads.iter().for_each(|&thread| insert(&mut barrier.arrivals[place].1, thread));
+        join(&mut barrier.arrivals[place].1, &set_of(arrival.threads));
     }
 
     /// A barrier is complete. `aligned`: all lanes of a warp must execute the same instance of the instruction.
@@ -136,7 +136,7 @@ impl BlockUse {
     }
 
     pub fn exit(&mut self, span: Span, threads: &[u32]) {
-        threads.iter().for_each(|&thread| insert(&mut self.exited, thread));
+        join(&mut self.exited, &set_of(threads));
         if let (None, Some(&first)) = (self.exit, threads.first()) {
             self.exit = Some((span, first));
         }

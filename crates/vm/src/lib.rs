@@ -46,7 +46,7 @@ pub use cooperative::COOPERATIVE_BLOCKS;
 pub use device::Device;
 pub use fault::{Access, Fault, FaultKind};
 pub use grid::Launch;
-pub use ir::{AccessKind, CopyGroup, MbarrierOp, Order, Scope, Semantics, Unsupported};
+pub use ir::{AccessKind, AsyncStep, CopyGroup, MbarrierOp, Order, Scope, Semantics, Unsupported};
 pub use kernel::param_layout;
 pub use lanes::{HOST_PATH_VARIABLE, HostPath, HostPathError, available_paths, host_path};
 pub use launch::{LaunchConfig, LaunchError, LaunchReport, LoadError, Place};
@@ -58,9 +58,10 @@ pub use memory::{
     shared_rank,
 };
 pub use observer::{
-    AccessEvent, BarrierArrival, BarrierRelease, BarrierWait, Completion, CopyGroupEvent, DeviceCall,
-    DeviceFunction, EnterEvent, ExitEvent, FenceEvent, LaneAccess, LaneSet, LaunchObserver, MbarrierEvent,
-    ObserverHandle, OperationEvent, OperationKind, Values, WarpEvent, WarpKind, WarpLane,
+    AccessEvent, AsyncEvent, BarrierArrival, BarrierRelease, BarrierWait, BlockAccess, BlockAddresses,
+    Completion, CopyGroupEvent, DeviceCall, DeviceFunction, EnterEvent, ExitEvent, FenceEvent, LaneAccess,
+    LaneSet, LaunchObserver, MbarrierEvent, ObserverHandle, OperationEvent, OperationKind, Values, WarpEvent,
+    WarpKind, WarpLane,
 };
 pub use output::Output;
 pub use profile::{Accesses, Counts, Profile};

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use diag::Span;
-use ir::{AccessKind, CopyGroup, MbarrierOp, Semantics};
+use ir::{AccessKind, AsyncStep, CopyGroup, MbarrierOp, Semantics};
 use isa::Space;
 
 use crate::grid::Launch;
@@ -21,9 +21,20 @@ pub trait LaunchObserver: Send {
     /// The launch begins: nothing has run.
     fn begin(&mut self, _launch: &Launch) {}
 
+    /// Whether it wants to be told of accesses to memory; asked when the launch has begun.
+    fn wants_accesses(&self) -> bool {
+        true
+    }
+
     /// Threads are about to access memory. The access may still fault: its addresses have not been checked.
     fn access(&mut self, _access: &AccessEvent) -> ControlFlow<()> {
         ControlFlow::Continue(())
+    }
+
+    /// The same of a block, as a whole: what [`LaunchObserver::access`] would be told of so many threads takes longer than the access.
+    /// Returns the threads of which that is to be told nevertheless: all, unless this is implemented.
+    fn block_access(&mut self, access: &BlockAccess) -> ControlFlow<(), [u64; 16]> {
+        ControlFlow::Continue(*access.threads)
     }
 
     /// Threads are about to arrive at a barrier of their block.
@@ -42,11 +53,20 @@ pub trait LaunchObserver: Send {
     /// Threads are about to execute a fence.
     fn fence(&mut self, _fence: &FenceEvent) {}
 
+    /// Whether it wants to be told of a warp-level operation. `whole`: all 32 lanes of each warp that executes it do so together, and are
+    /// members.
+    fn wants_warp(&self, _kind: WarpKind, _whole: bool) -> bool {
+        true
+    }
+
     /// Lanes of a warp are about to execute a warp-level operation together.
     fn warp(&mut self, _warp: &WarpEvent) {}
 
     /// Threads are about to commit asynchronous copies to a group, or have waited for some.
     fn copy_group(&mut self, _group: &CopyGroupEvent) {}
+
+    /// Threads say something about work that they have given to others: bulk copies in groups, `wgmma`, `tcgen05`; or `setmaxnreg`.
+    fn async_step(&mut self, _step: &AsyncEvent) {}
 
     /// A thread is about to do something to an mbarrier object: after the access of the same instruction.
     fn mbarrier(&mut self, _mbarrier: &MbarrierEvent) {}
@@ -60,6 +80,12 @@ pub trait LaunchObserver: Send {
     /// Whether it wants to be told of operations ([`LaunchObserver::operation`]).
     fn wants_operations(&self) -> bool {
         false
+    }
+
+    /// Whether it wants to be told of operations now, if it does at all. Each host thread asks when it has told of an access, an
+    /// operation or the beginning of a function, and what it hears holds for the blocks that it runs until it asks again.
+    fn follows_operations(&self) -> bool {
+        true
     }
 
     /// Threads are about to execute a step of an operation: behind its accesses. Only for those who want it.
@@ -101,6 +127,12 @@ pub enum Completion {
     Group,
     /// When the phase of an mbarrier object is over: its [`MbarrierEvent`] follows.
     Mbarrier,
+    /// When the thread has waited for the group of bulk copies that it belongs to.
+    BulkGroup,
+    /// When the warp has waited for the group of `wgmma` that it belongs to.
+    ProductGroup,
+    /// When the phase of the mbarrier object is over that the thread's next `tcgen05.commit` names.
+    Commit,
 }
 
 /// The bytes that an access is about. Nobody looks at them unless asked.
@@ -147,6 +179,46 @@ pub struct LaneAccess {
     pub owner: [u32; 3],
     /// Size in bytes; 0 where a copy copies nothing.
     pub bytes: u64,
+}
+
+/// An operation's access to memory by threads of one block, each as many bytes of one space: a load, a store or an atomic
+/// operation that is done before the threads go on, and not by blocks of a cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockAccess<'a> {
+    /// What it does.
+    pub kind: AccessKind,
+    /// Order and scope.
+    pub semantics: Semantics,
+    /// The instruction, in the PTX source.
+    pub span: Span,
+    /// `%ctaid` of the block.
+    pub block: [u32; 3],
+    /// The space that the addresses lead to: never generic.
+    pub space: Space,
+    /// Bytes of each thread.
+    pub bytes: u64,
+    /// Who executes it: a bit for each thread of the block.
+    pub threads: &'a [u64; 16],
+    /// Where.
+    pub addresses: BlockAddresses<'a>,
+}
+
+/// The addresses of a block's threads, in the space that they lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockAddresses<'a> {
+    /// That of thread `t` is `start + t % width * step + t / width * pitch`.
+    Even {
+        /// Of thread 0, which need not be among those that execute it.
+        start: u64,
+        /// Threads of a row.
+        width: u32,
+        /// From one thread of a row to the next, modulo 2^64.
+        step: u64,
+        /// From one row to the next, modulo 2^64.
+        pitch: u64,
+    },
+    /// By thread; anything for those that do not execute it.
+    Each(&'a [u64]),
 }
 
 /// Threads arrive at a barrier (`bar`, `barrier`, `barrier.cluster`).
@@ -247,6 +319,19 @@ pub struct CopyGroupEvent<'a> {
     pub block: [u32; 3],
     /// What they do.
     pub group: CopyGroup,
+    /// The instruction.
+    pub span: Span,
+    /// Their indices in the block, ascending.
+    pub threads: &'a [u32],
+}
+
+/// Threads wait for asynchronous work, or give it an end; see [`AsyncStep`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct AsyncEvent<'a> {
+    /// `%ctaid` of the block.
+    pub block: [u32; 3],
+    /// What they do.
+    pub step: AsyncStep,
     /// The instruction.
     pub span: Span,
     /// Their indices in the block, ascending.

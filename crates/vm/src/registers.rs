@@ -513,6 +513,24 @@ impl Registers {
         unsafe { load(self.array(w, slot), slot.width, lane) }
     }
 
+    /// The values of the first lanes as 64-bit numbers. Changes nothing: for those who watch.
+    pub fn peek(&self, w: Window, slot: SlotRef, values: &mut [u64]) {
+        let in_array = self.state(w, slot).forms & (form::SCALAR | form::MEMORY | form::ROWS) == 0;
+        match slot.width {
+            Width::W32 if in_array => {
+                let array = self.array(w, slot).cast::<u32>();
+                // SAFETY: the array has an element for every lane, and is aligned.
+                values.iter_mut().enumerate().for_each(|(i, value)| *value = unsafe { *array.add(i) }.into());
+            }
+            Width::W64 if in_array => {
+                let array = self.array(w, slot).cast::<u64>();
+                // SAFETY: as above.
+                values.iter_mut().enumerate().for_each(|(i, value)| *value = unsafe { *array.add(i) });
+            }
+            _ => values.iter_mut().enumerate().for_each(|(lane, value)| *value = self.get(w, slot, lane)),
+        }
+    }
+
     /// The values of the first lanes, whole groups of them, as 64-bit numbers.
     pub fn widen(&mut self, w: Window, slot: SlotRef, values: &mut [u64]) {
         if let Some(value) = self.uniform(w, slot) {

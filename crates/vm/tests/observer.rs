@@ -4,8 +4,9 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
 use vm::{
-    AccessEvent, AccessKind, BarrierArrival, BarrierRelease, Device, FaultKind, LaneAccess, LaunchConfig,
-    LaunchError, LaunchObserver, ObserverHandle, Order, Scope, Semantics,
+    AccessEvent, AccessKind, AsyncEvent, BarrierArrival, BarrierRelease, BlockAccess, BlockAddresses, Device,
+    FaultKind, FenceEvent, LaneAccess, LaunchConfig, LaunchError, LaunchObserver, ObserverHandle, Order,
+    Scope, Semantics,
 };
 
 /// What was seen, in words that are easy to compare.
@@ -57,6 +58,16 @@ impl LaunchObserver for Recorder {
         ControlFlow::Continue(())
     }
 
+    fn async_step(&mut self, event: &AsyncEvent) {
+        let line = format!("{:?} {:?}", event.step, event.threads);
+        self.notes.lock().unwrap().lines.push(line);
+    }
+
+    fn fence(&mut self, fence: &FenceEvent) {
+        let line = format!("fence {:?} {:?}", fence.semantics, fence.threads);
+        self.notes.lock().unwrap().lines.push(line);
+    }
+
     fn barrier_release(&mut self, release: &BarrierRelease) -> ControlFlow<()> {
         let line = format!("release {}: {}", release.block[0], release.barrier);
         self.notes.lock().unwrap().lines.push(line);
@@ -64,8 +75,13 @@ impl LaunchObserver for Recorder {
     }
 }
 
-/// Launches a kernel with one array of 256 bytes; what was seen, and how it ended.
-fn run(body: &str, grid: u32, block: u32, patience: Option<usize>) -> (Vec<String>, Result<(), LaunchError>) {
+/// Launches a kernel with one array of 256 bytes; `observer` is made for its address.
+fn launch(
+    body: &str,
+    grid: u32,
+    block: u32,
+    observer: impl FnOnce(u64) -> ObserverHandle,
+) -> Result<(), LaunchError> {
     let text = format!(
         ".version 8.6\n.target sm_90a\n.address_size 64\n.shared .align 16 .b8 tile[512];\n.shared .b64 bar;\n\
          .visible .entry test(.param .u64 out) {{\n.reg .u64 %a, %b, %state; .reg .u32 %t, %r<8>; .reg .pred %p;\n\
@@ -78,12 +94,20 @@ fn run(body: &str, grid: u32, block: u32, patience: Option<usize>) -> (Vec<Strin
     let device = Device::new();
     let module = device.load(Arc::new(program)).expect("a module");
     let array = device.allocate(256, "out").expect("memory");
-    let notes = Arc::new(Mutex::new(Notes { lines: Vec::new(), patience }));
-    let recorder = Recorder { notes: Arc::clone(&notes), array };
     let mut config = LaunchConfig::new([grid, 1, 1], [block, 1, 1]);
     config.threads = Some(1);
-    config.observer = Some(ObserverHandle::new(Arc::new(Mutex::new(recorder))));
-    let result = device.launch(&module, "test", config, array.to_le_bytes().to_vec()).map(|_| ());
+    config.observer = Some(observer(array));
+    device.launch(&module, "test", config, array.to_le_bytes().to_vec()).map(|_| ())
+}
+
+/// Launches a kernel with one array of 256 bytes; what was seen, and how it ended.
+fn run(body: &str, grid: u32, block: u32, patience: Option<usize>) -> (Vec<String>, Result<(), LaunchError>) {
+    let notes = Arc::new(Mutex::new(Notes { lines: Vec::new(), patience }));
+    let recorder = |array| {
+        let recorder = Recorder { notes: Arc::clone(&notes), array };
+        ObserverHandle::new(Arc::new(Mutex::new(recorder)))
+    };
+    let result = launch(body, grid, block, recorder);
     let lines = std::mem::take(&mut notes.lock().unwrap().lines);
     (lines, result)
 }
@@ -141,6 +165,27 @@ fn copies_and_mbarriers_are_seen() {
 }
 
 #[test]
+fn waits_and_fences_are_seen_of_those_who_execute_them() {
+    let lines = seen(
+        "setp.eq.u32 %p, %t, 1;\n@%p cp.async.bulk.commit_group;\n@%p cp.async.bulk.wait_group.read 2;\n\
+         cp.async.bulk.wait_group 1;\n@!%p fence.acq_rel.cluster;\nwgmma.fence.sync.aligned;\n\
+         wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 3;\nsetmaxnreg.dec.sync.aligned.u32 40;",
+        2,
+    );
+    let expected = [
+        "CommitBulk [1]",
+        "WaitBulk { pending: 2, read: true } [1]",
+        "WaitBulk { pending: 1, read: false } [0, 1]",
+        "fence acq_rel.cluster [0]",
+        "FenceProducts [0, 1]",
+        "CommitProducts [0, 1]",
+        "WaitProducts(3) [0, 1]",
+        "SetRegisters { increase: false, count: 40 } [0, 1]",
+    ];
+    assert_eq!(lines, expected);
+}
+
+#[test]
 fn matrices_are_seen_row_by_row() {
     let lines = seen(
         "mov.u64 %b, tile;\nmul.wide.u32 %state, %t, 16;\nadd.u64 %b, %b, %state;\n\
@@ -180,7 +225,8 @@ fn factors_behind_descriptors_are_seen() {
         };
         parts.map(part).collect()
     };
-    let [a, b] = &lines[..] else { panic!("{lines:?}") };
+    let loads: Vec<&String> = lines.iter().filter(|line| line.starts_with("MatrixLoad")).collect();
+    let [a, b] = loads[..] else { panic!("{lines:?}") };
     let (mut a, mut b) = (parts(a), parts(b));
     a.sort_unstable();
     b.sort_unstable();
@@ -237,4 +283,68 @@ fn events_tell_kinds_and_semantics_apart() {
     assert!(AccessKind::Atomic.reads() && AccessKind::Atomic.writes() && !AccessKind::CopyRead.writes());
     let semantics = Semantics { order: Order::Release, scope: Some(Scope::Sys) };
     assert!(semantics.order.releases() && !semantics.order.acquires() && semantics.is_strong());
+}
+
+/// Who accessed what: start of the instruction, `%ctaid.x`, thread, space, address and bytes.
+type Accesses = std::collections::BTreeSet<(u32, u32, u32, String, u64, u64)>;
+
+/// Takes accesses of blocks as a whole, of all threads or some.
+#[derive(Default)]
+struct Wholes {
+    /// Bits of the threads that are left to be told of, in each word.
+    left: u64,
+    whole: Accesses,
+    each: Accesses,
+}
+
+impl LaunchObserver for Wholes {
+    fn block_access(&mut self, access: &BlockAccess) -> ControlFlow<(), [u64; 16]> {
+        let taken =
+            (0..1024u32).filter(|&t| (access.threads[t as usize / 64] & !self.left) >> (t % 64) & 1 != 0);
+        for thread in taken {
+            let address = match access.addresses {
+                BlockAddresses::Even { start, width, step, pitch } => start
+                    .wrapping_add(u64::from(thread % width).wrapping_mul(step))
+                    .wrapping_add(u64::from(thread / width).wrapping_mul(pitch)),
+                BlockAddresses::Each(all) => all[thread as usize],
+            };
+            let (start, space) = (access.span.start, format!("{:?}", access.space));
+            self.whole.insert((start, access.block[0], thread, space, address, access.bytes));
+        }
+        ControlFlow::Continue(access.threads.map(|word| word & self.left))
+    }
+
+    fn access(&mut self, access: &AccessEvent) -> ControlFlow<()> {
+        self.each.extend(access.lanes.iter().map(|lane| {
+            let space = format!("{:?}", lane.space);
+            (access.span.start, lane.block[0], lane.thread, space, lane.address, lane.bytes)
+        }));
+        ControlFlow::Continue(())
+    }
+}
+
+#[test]
+fn blocks_are_told_of_as_a_whole() {
+    let body = "mad.wide.u32 %b, %t, 4, %a;\nand.b32 %r1, %t, 15;\nmad.wide.u32 %b, %r1, 4, %a;\nld.global.u32 %r0, [%b];\n\
+                cvta.global.u64 %b, %b;\nst.u32 [%b], %r0;\nshl.b32 %r2, %t, 2;\nmov.u32 %r3, tile;\nadd.u32 %r2, %r2, %r3;\n\
+                st.shared.u32 [%r2], %t;\nsetp.lt.u32 %p, %t, 40;\n@%p ld.shared.u32 %r4, [%r2];\n\
+                mul.lo.u32 %r5, %t, %t;\nand.b32 %r5, %r5, 60;\nadd.u32 %r5, %r5, %r3;\n\
+                @!%p atom.shared.add.u32 %r6, [%r5], 1;\nld.global.u8 %r7, [%a+3];";
+    for (grid, block) in [(1, 64), (5, 64), (5, 96), (3, 48), (4, 32)] {
+        let seen = |left| {
+            let observer = Arc::new(Mutex::new(Wholes { left, ..Wholes::default() }));
+            launch(body, grid, block, |_| ObserverHandle::new(Arc::clone(&observer))).expect("a launch");
+            let mut observer = observer.lock().unwrap();
+            (std::mem::take(&mut observer.whole), std::mem::take(&mut observer.each))
+        };
+        let (none, all) = seen(u64::MAX);
+        assert_eq!(none, Accesses::new());
+        assert!(all.len() > 4 * (grid * block) as usize, "{}", all.len());
+        for left in [0, 1 << 7, 0xffff_0000_0000_ff00] {
+            let (whole, each) = seen(left);
+            assert!(whole.is_disjoint(&each));
+            assert_eq!(each.is_empty(), left == 0);
+            assert_eq!(whole.union(&each).cloned().collect::<Accesses>(), all, "{grid} {block} {left:x}");
+        }
+    }
 }

@@ -1,18 +1,16 @@
 //! `ptxvm run --profile`: where a kernel's time goes, by lines of the source.
 
 mod html;
-mod locations;
 mod processes;
 mod table;
 
 use std::path::Path;
 
 use diag::SourceFile;
-use ptxvm::{Accesses, Counts, Module, Profile};
+use ptxvm::{Accesses, Counts, Module, OriginalPlaces, Profile};
 use serde::{Serialize, Serializer};
 
 use super::report::Failure;
-use locations::Locations;
 pub use processes::{Modules, OfModule};
 
 /// What a launch did, by lines. As JSON it is the value of `profile`.
@@ -101,7 +99,8 @@ impl<'a> Report<'a> {
         sources: Vec<&'a SourceFile>,
         instructions: impl Iterator<Item = ((usize, u32), &'c Counts)>,
     ) -> Report<'a> {
-        let locations: Vec<Locations> = sources.iter().map(|source| Locations::of(source)).collect();
+        let originals: Vec<OriginalPlaces> =
+            sources.iter().map(|source| OriginalPlaces::of(source)).collect();
         let mut lines: Vec<Line> = Vec::new();
         for ((index, offset), counts) in instructions {
             let (source, line) = (sources[index], sources[index].position(offset).line);
@@ -112,7 +111,7 @@ impl<'a> Report<'a> {
                     file: source.name(),
                     line,
                     text: source.slice(source.line_span(line)).trim(),
-                    source: locations[index].at(offset),
+                    source: originals[index].at(offset).map(|place| place.short()),
                     counts: *counts,
                     share: 0.0,
                 }),

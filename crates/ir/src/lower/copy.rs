@@ -1,12 +1,12 @@
 //! Asynchronous copies and the barriers in shared memory that wait for them.
 
 use check::module::{Instruction, Operand};
-use isa::{Effect, Mod, OperandKind, Space, Type};
+use isa::{Effect, Mod, Opcode, OperandKind, Space, Type};
 use smallvec::SmallVec;
 
 use super::Lowering;
 use super::memory::atomic_op;
-use crate::op::{BulkMask, CopyGroup, Guard, MbarrierOp, OpKind, Reduction, TensorKind, TensorOp};
+use crate::op::{AsyncStep, BulkMask, CopyGroup, Guard, MbarrierOp, OpKind, Reduction, TensorKind, TensorOp};
 use crate::semantics::{Order, Semantics};
 
 impl Lowering<'_> {
@@ -146,9 +146,8 @@ impl Lowering<'_> {
     }
 
     pub(super) fn copy_group(&mut self, i: &Instruction) {
-        // Bulk copies are done at once.
         if i.picks.has(Mod::Bulk) {
-            return;
+            return self.async_step(i);
         }
         let guard = self.guard(i);
         let group = match i.operands.first() {
@@ -157,6 +156,28 @@ impl Lowering<'_> {
             _ => CopyGroup::Commit,
         };
         self.push(guard, OpKind::CopyGroup(group));
+    }
+
+    /// What concerns work that is done at once here: bulk copies in groups, `wgmma`, `tcgen05`; and `setmaxnreg`.
+    pub(super) fn async_step(&mut self, i: &Instruction) {
+        let guard = self.guard(i);
+        let has = |modifier| i.picks.has(modifier);
+        let number = || match i.operands.first() {
+            Some(Operand::Imm(number)) => *number as u32,
+            _ => 0,
+        };
+        let step = match i.form.opcode {
+            Opcode::Setmaxnreg => AsyncStep::SetRegisters { increase: has(Mod::Inc), count: number() },
+            Opcode::Wgmma if has(Mod::CommitGroup) => AsyncStep::CommitProducts,
+            Opcode::Wgmma if has(Mod::WaitGroup) => AsyncStep::WaitProducts(number()),
+            Opcode::Wgmma => AsyncStep::FenceProducts,
+            Opcode::Tcgen05 if has(Mod::WaitLd) => AsyncStep::WaitTensorLoads,
+            Opcode::Tcgen05 if has(Mod::WaitSt) => AsyncStep::WaitTensorStores,
+            Opcode::Tcgen05 => AsyncStep::FenceTensor { before: has(Mod::FenceBeforeThreadSync) },
+            _ if has(Mod::CommitGroup) => AsyncStep::CommitBulk,
+            _ => AsyncStep::WaitBulk { pending: number(), read: has(Mod::Read) },
+        };
+        self.push(guard, OpKind::AsyncStep(step));
     }
 
     pub(super) fn mbarrier(&mut self, i: &Instruction) {

@@ -91,7 +91,8 @@ impl Lowering<'_> {
             }
             Effect::Fence => {
                 self.block().may_spin = true;
-                self.push(None, OpKind::Fence { semantics: Semantics::of_fence(i.form.opcode, &i.picks) });
+                let guard = self.guard(i);
+                self.push(guard, OpKind::Fence { semantics: Semantics::of_fence(i.form.opcode, &i.picks) });
             }
             // A hint that others should run.
             Effect::Nanosleep => self.block().may_spin = true,
@@ -100,11 +101,8 @@ impl Lowering<'_> {
             | Effect::Discard
             | Effect::GridDepControl
             | Effect::PmEvent
-            // `wgmma` and `tcgen05` are done at once.
-            | Effect::TensorOrder
-            | Effect::WgmmaGroup
-            | Effect::Prefetch
-            | Effect::SetMaxNReg => {}
+            | Effect::Prefetch => {}
+            Effect::TensorOrder | Effect::WgmmaGroup | Effect::SetMaxNReg => self.async_step(i),
             // An opaque value that only cache hints read.
             Effect::CreatePolicy => {
                 let guard = self.guard(i);

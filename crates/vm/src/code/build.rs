@@ -434,6 +434,7 @@ impl<'a> Builder<'a> {
                 ignore: ignore.map(|g| Guard { slot: self.slot(g.slot), negated: g.negated }),
             })),
             ir::OpKind::CopyGroup(group) => Kind::CopyGroup(*group),
+            ir::OpKind::AsyncStep(step) => Kind::AsyncStep(*step),
             ir::OpKind::CopyBulk { dst, src, size, mbarrier, mask, reduction } => {
                 Kind::CopyBulk(Box::new(CopyBulk {
                     dst: self.address(dst),

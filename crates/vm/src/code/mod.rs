@@ -17,8 +17,8 @@ mod tensor_memory;
 
 use diag::Span;
 use ir::{
-    AccessKind, AtomicOp, BarrierReduction, Clock, CopyGroup, MbarrierOp, Order, ReduxOp, Semantics,
-    ShuffleMode, StackOp, VoteMode, Width,
+    AccessKind, AsyncStep, AtomicOp, BarrierReduction, Clock, CopyGroup, MbarrierOp, Order, ReduxOp,
+    Semantics, ShuffleMode, StackOp, VoteMode, Width,
 };
 use isa::{Opcode, Picks, Space, Type};
 use sem::PureFn;
@@ -394,6 +394,7 @@ pub(crate) enum Kind {
     Fence(Semantics),
     CopyAsync(Box<CopyAsync>),
     CopyGroup(CopyGroup),
+    AsyncStep(AsyncStep),
     CopyBulk(Box<CopyBulk>),
     CopyTensor(Box<CopyTensor>),
     TensorMemory(Box<TensorMemory>),

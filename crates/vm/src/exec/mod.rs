@@ -25,6 +25,7 @@ mod pure;
 mod resolve;
 mod stack;
 mod strong;
+mod tell;
 mod tensor;
 mod texture;
 mod transfer;
@@ -558,6 +559,7 @@ impl<'l> Chunk<'l> {
             Kind::TryCancel(request) => return self.try_cancel(request, active, shared, op.span),
             Kind::StoreAsync(store) => return self.store_async(store, active, shared, op.span),
             Kind::CopyGroup(group) => self.copy_group(*group, active.mask),
+            Kind::AsyncStep(_) => {}
             Kind::Mbarrier(mbarrier) => return self.mbarrier(mbarrier, active, shared, op.span),
             Kind::Warp { op: warp, members } => return self.warp(warp, *members, active, shared, op.span),
             Kind::Texel(texel) => return self.texel(texel, active, op.span),

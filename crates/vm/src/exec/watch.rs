@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use diag::Span;
-use ir::{AccessKind, MbarrierOp, Width};
+use ir::{AccessKind, MbarrierOp};
 use isa::Space;
 use smallvec::SmallVec;
 
@@ -20,43 +20,90 @@ use crate::fault::FaultKind;
 use crate::mask::{Mask, WARP_LANES};
 use crate::memory::{resolve_generic, shared_base, shared_rank};
 use crate::observer::{
-    AccessEvent, BarrierArrival, BarrierRelease, BarrierWait, Completion, Compute, CopyGroupEvent,
-    DeviceCall, EnterEvent, ExitEvent, FenceEvent, LaneAccess, LaneSet, MbarrierEvent, ObserverHandle,
-    OperationEvent, OperationKind, ReadValues, Values, WarpEvent, WarpKind, WarpLane,
+    AccessEvent, AsyncEvent, BarrierArrival, BarrierRelease, BarrierWait, Completion, CopyGroupEvent,
+    DeviceCall, FenceEvent, LaneAccess, LaunchObserver, MbarrierEvent, ObserverHandle, OperationKind,
+    ReadValues, Values, WarpEvent, WarpKind, WarpLane,
 };
 use crate::registers::SlotRef;
 
 /// Tells an observer what a host thread executes.
 pub(crate) struct Watcher {
-    observer: ObserverHandle,
+    pub(super) observer: ObserverHandle,
     /// Used again and again.
     lanes: Vec<LaneAccess>,
+    pub(super) addresses: Vec<u64>,
     threads: Vec<u32>,
+    /// Whose: of which block of a chunk, the index of its first thread, and which lanes; of a whole block of several always the same.
+    threads_of: (usize, u32, Mask),
     /// How often each barrier was complete before the block ended.
     generations: Vec<u32>,
     /// Nobody had come to a barrier by then.
     unused: bool,
-    /// It wants to be told of operations.
-    operations: bool,
+    /// It wants to be told of accesses.
+    accesses: bool,
+    /// It wants to be told of operations; and now.
+    pub(super) operations: bool,
+    follows: bool,
 }
 
 impl Watcher {
     pub fn new(observer: ObserverHandle) -> Watcher {
-        let (lanes, threads, generations) = (Vec::new(), Vec::new(), Vec::new());
-        let operations = observer.tell(|observer| observer.wants_operations());
-        Watcher { observer, lanes, threads, generations, unused: false, operations }
+        let (lanes, addresses, threads, generations) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (accesses, operations, follows) = observer.tell(|observer| {
+            (observer.wants_accesses(), observer.wants_operations(), observer.follows_operations())
+        });
+        Watcher {
+            observer,
+            lanes,
+            addresses,
+            threads,
+            threads_of: (0, 0, Mask::EMPTY),
+            generations,
+            unused: false,
+            accesses,
+            operations,
+            follows,
+        }
+    }
+
+    /// It wants to be told of operations now.
+    fn watches_operations(&self) -> bool {
+        self.operations && self.follows
+    }
+
+    /// Tells the observer something, and asks whether it wants to be told of operations from now on.
+    pub(super) fn tell_and_ask<T>(&mut self, event: impl FnOnce(&mut dyn LaunchObserver) -> T) -> T {
+        let (answer, follows) = self.observer.tell(|observer| {
+            let answer = event(observer);
+            (answer, observer.follows_operations())
+        });
+        self.follows = follows;
+        answer
     }
 
     /// Calls `f` with `%ctaid` and the threads of each block that has lanes in `mask`.
-    fn each_block(
+    pub(super) fn each_block(
         &mut self,
         chunk: &Chunk,
         mask: Mask,
         mut f: impl FnMut(&ObserverHandle, [u32; 3], &[u32]),
     ) {
         for (block, mask) in chunk.parts(mask) {
-            self.threads.clear();
-            self.threads.extend(mask.into_iter().map(|lane| chunk.thread_of(lane) as u32));
+            // Mostly they are all, again and again.
+            let several = chunk.block_masks.len() > 1;
+            let which = match several && mask == chunk.block_masks[block] {
+                true => (0, u32::MAX, Mask::EMPTY),
+                false => (block, chunk.first_thread, mask),
+            };
+            if self.threads.is_empty() || self.threads_of != which {
+                self.threads.clear();
+                let first = match several {
+                    false => chunk.first_thread,
+                    true => 0u32.wrapping_sub((block * chunk.registers.rows().block_lanes()) as u32),
+                };
+                mask.for_each(|lane| self.threads.push(first.wrapping_add(lane as u32)));
+                self.threads_of = which;
+            }
             f(&self.observer, chunk.ctaid_of(block), &self.threads);
         }
     }
@@ -73,9 +120,13 @@ impl Watcher {
                 let event = CopyGroupEvent { block, group: *group, span, threads };
                 observer.tell(|observer| observer.copy_group(&event));
             }),
-            Kind::Warp { op, members } => {
+            Kind::AsyncStep(step) => self.each_block(chunk, mask, |observer, block, threads| {
+                let event = AsyncEvent { block, step: *step, span, threads };
+                observer.tell(|observer| observer.async_step(&event));
+            }),
+            Kind::Warp { op, members: members_slot } => {
                 let members =
-                    |lane| members.map(|slot| chunk.registers.get(active.window, slot, lane) as u32);
+                    |lane| members_slot.map(|slot| chunk.registers.get(active.window, slot, lane) as u32);
                 let kind = match &**op {
                     WarpOp::Sync => WarpKind::Sync,
                     WarpOp::Shuffle { .. } => WarpKind::Shuffle,
@@ -86,6 +137,12 @@ impl Watcher {
                     WarpOp::Matrix(_) | WarpOp::TensorMemory(_) => WarpKind::Matrix,
                     _ => WarpKind::Collective,
                 };
+                let all_lanes = |members: u64| members as u32 == u32::MAX;
+                let is_member = |slot| chunk.registers.uniform(active.window, slot).is_some_and(all_lanes);
+                let is_whole = mask.is_whole_warps_of(Mask::ALL) && members_slot.is_none_or(is_member);
+                if !self.observer.tell(|observer| observer.wants_warp(kind, is_whole)) {
+                    return;
+                }
                 let source = |lane: usize| {
                     let WarpOp::Shuffle { mode, b, c, .. } = **op else { return None };
                     let [b, c] = [b, c].map(|slot| chunk.registers.get(active.window, slot, lane) as u32);
@@ -220,8 +277,30 @@ impl Chunk<'_> {
     }
 }
 
+/// It may do more than compute and access memory ([`Watcher::tell_effect`]).
+fn has_effect(kind: &Kind) -> bool {
+    !matches!(
+        kind,
+        Kind::Pure(_)
+            | Kind::Copy { .. }
+            | Kind::Not { .. }
+            | Kind::Resize { .. }
+            | Kind::Offset { .. }
+            | Kind::Param { .. }
+            | Kind::AddressOf { .. }
+            | Kind::Pack { .. }
+            | Kind::Unpack { .. }
+            | Kind::Link(_)
+    )
+}
+
+/// Nobody arrives at a barrier, ends or begins a function where such a block ends.
+fn is_quiet(terminator: &Terminator) -> bool {
+    matches!(terminator, Terminator::Jump(_) | Terminator::Branch { .. } | Terminator::BranchIndexed { .. })
+}
+
 /// The run ends where the observer says so.
-fn proceed(flow: ControlFlow<()>, chunk: &Chunk, span: Span, mask: Mask) -> Step {
+pub(super) fn proceed(flow: ControlFlow<()>, chunk: &Chunk, span: Span, mask: Mask) -> Step {
     match flow {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(chunk.fault(FaultKind::Stopped, span, mask, None, "")),
@@ -307,9 +386,12 @@ impl Observer for Watcher {
         active: &Active,
     ) -> Step {
         let op = &block.ops[index];
+        if block.accesses[index].is_empty() && !has_effect(&op.kind) && !self.watches_operations() {
+            return Ok(());
+        }
         let mut mask = active.mask;
         if let Some(guard) = op.guard {
-            if self.operations {
+            if self.watches_operations() {
                 let (kind, uses, defs) = (OperationKind::Decide, SmallVec::new(), SmallVec::new());
                 let decides = [guard.slot].into_iter().collect();
                 let flow = Flow { kind, uses, defs, decides, pure: None, optional: None };
@@ -320,7 +402,12 @@ impl Observer for Watcher {
         if mask.is_empty() {
             return Ok(());
         }
-        for access in &block.accesses[index] {
+        let accesses = if self.accesses { &block.accesses[index][..] } else { &[] };
+        for access in accesses {
+            let mask = self.tell_blocks(chunk, op, access, mask, active)?;
+            if mask.is_empty() {
+                continue;
+            }
             self.lanes.clear();
             let space = match &access.start {
                 Start::Address(address) | Start::Box(address) => address.space,
@@ -351,6 +438,12 @@ impl Observer for Watcher {
                 {
                     Completion::Mbarrier
                 }
+                Kind::CopyBulk(copy) if copy.mbarrier.is_none() => Completion::BulkGroup,
+                Kind::CopyTensor(copy) if copy.mbarrier.is_none() && kind != AccessKind::Load => {
+                    Completion::BulkGroup
+                }
+                Kind::Warp { .. } if matches!(access.start, Start::Descriptor(_)) => Completion::ProductGroup,
+                Kind::TensorMemory(_) => Completion::Commit,
                 Kind::TryCancel(_) | Kind::StoreAsync(_) if kind != AccessKind::Mbarrier => {
                     Completion::Mbarrier
                 }
@@ -358,10 +451,13 @@ impl Observer for Watcher {
             };
             let (span, lanes) = (op.span, &self.lanes[..]);
             let event = AccessEvent { kind, semantics, space, span, lanes, completion, values };
-            proceed(self.observer.tell(|observer| observer.access(&event)), chunk, op.span, mask)?;
+            let (flow, follows) =
+                self.observer.tell(|observer| (observer.access(&event), observer.follows_operations()));
+            self.follows = follows;
+            proceed(flow, chunk, op.span, mask)?;
         }
         self.tell_effect(chunk, shared, op, mask, active);
-        if self.operations {
+        if self.watches_operations() {
             for flow in flows(op) {
                 self.tell_operation(chunk, op.span, &flow, mask, active);
             }
@@ -380,11 +476,13 @@ impl Observer for Watcher {
     }
 
     fn before_end(&mut self, chunk: &Chunk, shared: &Shared, block: &Block, active: &Active) -> Step {
-        self.generations.clear();
-        self.generations.extend(shared.generations());
-        self.unused = shared.no_barrier_used();
+        if !is_quiet(&block.terminator) {
+            self.generations.clear();
+            self.generations.extend(shared.generations());
+            self.unused = shared.no_barrier_used();
+        }
         let span = block.span;
-        if self.operations {
+        if self.watches_operations() {
             let decides: SmallVec<[SlotRef; 6]> = match &block.terminator {
                 Terminator::Branch { pred, .. } => [*pred].into_iter().collect(),
                 Terminator::BranchIndexed { index, .. } => [*index].into_iter().collect(),
@@ -453,6 +551,9 @@ impl Observer for Watcher {
     }
 
     fn after_end(&mut self, chunk: &Chunk, shared: &Shared, block: &Block, active: &Active) -> Step {
+        if is_quiet(&block.terminator) {
+            return Ok(());
+        }
         if let Terminator::Call(call) = &block.terminator {
             if self.operations {
                 for path in chunk.paths.iter().filter(|path| path.block == 0) {
@@ -488,84 +589,6 @@ impl Observer for Watcher {
             let flow = self.observer.tell(|observer| observer.barrier_release(&release));
             proceed(flow, chunk, block.span, active.mask)?;
         }
-        Ok(())
-    }
-}
-
-impl Watcher {
-    /// Tells of a step of an operation.
-    fn tell_operation(&self, chunk: &Chunk, span: Span, flow: &Flow, mask: Mask, active: &Active) {
-        let numbers = |slots: &[SlotRef]| slots.iter().map(|slot| slot.index).collect::<SmallVec<[u32; 8]>>();
-        let (mut uses, decides) = (numbers(&flow.uses), numbers(&flow.decides));
-        if let Some((slot, first)) = flow.optional
-            && chunk.registers.get(active.window, slot, mask.lowest().unwrap_or(0)) == 0
-        {
-            uses.truncate(first);
-        }
-        let defs: SmallVec<[Option<u32>; 8]> =
-            flow.defs.iter().map(|slot| slot.map(|slot| slot.index)).collect();
-        let is_predicate = |slot: &Option<SlotRef>| slot.is_some_and(|slot| slot.width == Width::Pred);
-        let predicates = flow.defs.iter().take(32).zip(0..).filter(|(slot, _)| is_predicate(slot));
-        let values = |index: usize, lane| match flow.uses.get(index) {
-            Some(slot) if lane < chunk.lanes => chunk.registers.get(active.window, *slot, lane),
-            _ => 0,
-        };
-        let compute = flow.pure.map(|pure| move |values: &[u64]| (pure.sem)(&pure.picks, values));
-        let who = |lane| (chunk.block_of(lane), chunk.thread_of(lane) as u32);
-        let event = OperationEvent {
-            span,
-            chunk: std::ptr::from_ref(chunk) as usize,
-            window: active.window.index,
-            kind: flow.kind,
-            uses: &uses,
-            defs: &defs,
-            predicates: predicates.fold(0, |all, (_, index)| all | 1 << index),
-            decides: &decides,
-            lanes: LaneSet { words: mask.words(), who: &who },
-            values: &values,
-            compute: compute.as_ref().map(|compute| compute as Compute),
-        };
-        self.observer.tell(|observer| observer.operation(&event));
-    }
-
-    /// Tells that lanes begin a function.
-    fn tell_enter(&self, chunk: &Chunk, frame: u32, mask: Mask) {
-        let frame = &chunk.frames[frame];
-        let program = chunk.launch.program();
-        let index = frame.function as usize;
-        let (Some(Some(lowered)), Some(checked), Some(function)) = (
-            program.functions.get(index),
-            program.module.functions.get(index),
-            chunk.function(frame.function),
-        ) else {
-            return;
-        };
-        let registers = checked.body.as_ref().map_or(&[][..], |body| &body.registers);
-        let unwritten: Vec<(u32, &str)> = function
-            .zeros
-            .iter()
-            .filter(|&&slot| !function.params.iter().flatten().any(|param| param.index == slot))
-            .filter_map(|&slot| match lowered.slots.get(slot as usize)?.kind {
-                ir::SlotKind::Register(id) => Some((slot, registers.get(id.index())?.name.as_str())),
-                _ => None,
-            })
-            .collect();
-        let who = |lane| (chunk.block_of(lane), chunk.thread_of(lane) as u32);
-        let event = EnterEvent {
-            chunk: std::ptr::from_ref(chunk) as usize,
-            window: frame.window.index,
-            is_kernel: frame.parent.is_none(),
-            span: checked.span,
-            unwritten: &unwritten,
-            lanes: LaneSet { words: mask.words(), who: &who },
-        };
-        self.observer.tell(|observer| observer.enter(&event));
-    }
-
-    fn tell_exit(&mut self, chunk: &Chunk, span: Span, active: &Active) -> Step {
-        self.each_block(chunk, active.mask, |observer, block, threads| {
-            observer.tell(|observer| observer.exit(&ExitEvent { block, span, threads }));
-        });
         Ok(())
     }
 }

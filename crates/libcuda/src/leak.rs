@@ -1,0 +1,50 @@
+//! `PTXVM_TOOL=leakcheck`: memory that the program has from the driver and does not give back, told when its context or the process ends.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use ptxvm::{FindingKind, Tool, Tools};
+
+use crate::log::log;
+use crate::memory::Kind;
+
+/// Which call made an allocation, by its address.
+static ORIGINS: Mutex<BTreeMap<u64, String>> = Mutex::new(BTreeMap::new());
+
+/// The environment asks for it.
+pub fn is_wanted() -> bool {
+    static WANTED: OnceLock<bool> = OnceLock::new();
+    // What is wrong in the variable `tool.rs` says.
+    *WANTED.get_or_init(|| Tools::from_environment().is_ok_and(|tools| tools.has(Tool::Leakcheck)))
+}
+
+/// Remembers who made an allocation.
+pub fn note(address: u64, origin: impl FnOnce() -> String) {
+    if is_wanted() {
+        ORIGINS.lock().unwrap_or_else(PoisonError::into_inner).insert(address, origin());
+    }
+}
+
+/// Tells of everything that is live: of a context, or of all. Allocations of one place in the program are one finding.
+pub fn tell(context: Option<u64>) {
+    let Ok(driver) = crate::driver::driver() else { return };
+    if !is_wanted() || crate::process::is_forked() {
+        return;
+    }
+    let origins = ORIGINS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut places: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for allocation in driver.allocations.live() {
+        let asked_for = matches!(allocation.kind, Kind::Device | Kind::Pool | Kind::Managed | Kind::Host(_));
+        if asked_for && context.is_none_or(|context| context == allocation.context) {
+            let origin = origins.get(&allocation.base).map_or("", String::as_str);
+            let (count, bytes) = places.entry(origin).or_default();
+            (*count, *bytes) = (*count + 1, *bytes + allocation.bytes);
+        }
+    }
+    for (origin, (count, bytes)) in places {
+        let code = FindingKind::DriverLeak.code();
+        let what = if count == 1 { "an allocation" } else { "allocations" };
+        let many = if count == 1 { String::new() } else { format!("{count} ") };
+        log!(error, "error[{code}]: {many}{what} of {bytes} bytes, never given back: {origin}");
+    }
+}

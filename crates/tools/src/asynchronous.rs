@@ -1,0 +1,87 @@
+//! Which instructions of a module give work to others, and which order it: by where they begin in the source.
+
+use std::collections::{HashMap, HashSet};
+
+use check::Module;
+use check::module::{Instruction, Node};
+use isa::{Action, Effect, Mod};
+use vm::OperationKind;
+
+/// An instruction whose registers are written later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Issue {
+    /// `wgmma.mma_async`
+    Product,
+    /// `tcgen05.ld`
+    TensorLoad,
+}
+
+impl Issue {
+    /// This operation of the instruction is the one that writes them; others compute addresses.
+    pub fn is_made_by(self, kind: OperationKind) -> bool {
+        kind == match self {
+            Issue::Product => OperationKind::Collective,
+            Issue::TensorLoad => OperationKind::Defined,
+        }
+    }
+}
+
+/// The asynchronous instructions of a module.
+#[derive(Default)]
+pub(crate) struct Asynchronous {
+    /// `fence.proxy.async`, also in one direction.
+    pub proxy_fences: HashSet<u32>,
+    /// `tcgen05.commit`
+    pub commits: HashSet<u32>,
+    pub issues: HashMap<u32, Issue>,
+    /// What tells mbarrier objects of work that is done: copies, and `tcgen05.commit`.
+    pub signals: HashSet<u32>,
+    /// Something reads memory through the async proxy.
+    pub reads: bool,
+    /// Operations on mbarrier objects with `.relaxed`: arrivals release nothing, and tests acquire nothing.
+    pub relaxed: HashSet<u32>,
+}
+
+impl Asynchronous {
+    pub fn of(module: &Module) -> Asynchronous {
+        let mut all = Asynchronous::default();
+        let bodies = module.functions.iter().filter_map(|function| function.body.as_ref());
+        for node in bodies.flat_map(|body| &body.code) {
+            if let Node::Instruction(instruction) = node {
+                all.add(instruction);
+            }
+        }
+        all
+    }
+
+    fn add(&mut self, instruction: &Instruction) {
+        let (start, picks) = (instruction.span.start, &instruction.picks);
+        let Action::Effect(effect) = instruction.form.action else { return };
+        self.reads |= matches!(
+            effect,
+            Effect::CpAsyncBulk | Effect::CopyTensor | Effect::Wgmma | Effect::TensorMma | Effect::TensorCp
+        );
+        if matches!(
+            effect,
+            Effect::CpAsyncBulk
+                | Effect::CopyTensor
+                | Effect::StoreAsync
+                | Effect::TryCancel
+                | Effect::TensorCommit
+        ) {
+            self.signals.insert(start);
+        }
+        match effect {
+            Effect::Fence
+                if picks.has(Mod::Proxy) && (picks.has(Mod::Async) || picks.has(Mod::AsyncGeneric)) =>
+            {
+                self.proxy_fences.insert(start);
+            }
+            Effect::TensorCommit => drop(self.commits.insert(start)),
+            Effect::Wgmma => drop(self.issues.insert(start, Issue::Product)),
+            Effect::Mbarrier if picks.has(Mod::Relaxed) => drop(self.relaxed.insert(start)),
+            Effect::TensorLd => drop(self.issues.insert(start, Issue::TensorLoad)),
+            _ => {}
+        }
+    }
+}

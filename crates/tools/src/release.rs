@@ -1,0 +1,210 @@
+//! Release and acquire patterns: what strong writes tell those who read them (PTX ISA 8.8, "Release and acquire patterns").
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use diag::Span;
+use isa::Space;
+use vm::{AccessKind, LaneAccess, Scope, Semantics};
+
+use crate::block::{BlockOrder, Mark};
+use crate::clock::{Clock, Stamp};
+use crate::place::Place;
+use crate::race::{Races, RunningBlock};
+
+/// What was released with the value of a variable.
+#[derive(Clone)]
+pub(crate) struct Release {
+    block: u32,
+    scope: Scope,
+    clock: Arc<Clock>,
+    place: u32,
+}
+
+/// A place in memory that strong writes go to.
+#[derive(Default)]
+pub(crate) struct Variable {
+    releases: Vec<Release>,
+    /// The latest strong write without a release.
+    relaxed: Option<(Stamp, u32)>,
+}
+
+/// A released value that a thread has read without acquiring.
+pub(crate) struct SeenRelease {
+    /// Where: the block, of shared memory, and the address.
+    variable: (Option<u32>, u64),
+    /// That of the read.
+    scope: Scope,
+    release: Release,
+}
+
+/// What a thread did that may become part of a pattern.
+#[derive(Default)]
+pub(crate) struct Patterns {
+    /// A fence: strong writes after it release what the thread knew.
+    fence: Option<(Scope, Mark, u32)>,
+    /// Strong reads of released values: a fence after them acquires.
+    read: Vec<SeenRelease>,
+}
+
+/// Why threads learned nothing where they might have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Miss {
+    /// The release does not reach the other block.
+    ReleaseScope,
+    /// The acquire does not.
+    AcquireScope,
+    /// The write is no release.
+    NoRelease,
+    /// The read is no acquire.
+    NoAcquire,
+}
+
+/// A write and a read that could have ordered something and did not.
+#[derive(Clone)]
+pub(crate) struct NearMiss {
+    pub miss: Miss,
+    /// Places of the write and of the read.
+    pub write: u32,
+    pub read: u32,
+    /// What would have become known.
+    pub clock: Clock,
+}
+
+/// Misses of a block that are kept: each pair of places once.
+const MOST_MISSES: usize = 64;
+
+impl Races {
+    /// What a strong access learns and tells.
+    pub fn answer(&mut self, block: &mut RunningBlock, lane: &LaneAccess, place: u32) {
+        let Place { kind, semantics, .. } = self.places[place as usize];
+        let Some(scope) = semantics.scope else { return };
+        let (own, thread) = (block.order.index, lane.thread);
+        let shared = lane.space == Space::Shared;
+        let key = (shared.then_some(self.index(lane.owner)), lane.address);
+        let extents = self.extents;
+        let mut other = self.take_owner(block, lane);
+        let RunningBlock { order, variables, patterns, misses, .. } = block;
+        let variables = match &mut other {
+            Some((_, other)) => &mut other.variables,
+            None if shared => variables,
+            None => &mut self.variables,
+        };
+        if kind.reads()
+            && let Some(variable) = variables.get(&lane.address)
+        {
+            let mut miss = |miss, write, clock: &Clock| {
+                let is_this = |m: &NearMiss| (m.miss, m.write, m.read) == (miss, write, place);
+                if let Some(known) = misses.iter_mut().find(|m| is_this(m)) {
+                    known.clock.join(clock);
+                } else if misses.len() < MOST_MISSES {
+                    misses.push(NearMiss { miss, write, read: place, clock: clock.clone() });
+                }
+            };
+            let pattern = patterns.entry(thread).or_default();
+            pattern.read.retain(|seen| seen.variable != key);
+            for release in &variable.releases {
+                let clock = &release.clock;
+                let least = extents.scope(release.block, own);
+                if release.scope < least {
+                    miss(Miss::ReleaseScope, release.place, clock);
+                } else if scope < least {
+                    miss(Miss::AcquireScope, release.place, clock);
+                } else if semantics.order.acquires() {
+                    order.acquire(thread, &release.clock);
+                } else {
+                    pattern.read.push(SeenRelease { variable: key, scope, release: release.clone() });
+                    miss(Miss::NoAcquire, release.place, clock);
+                }
+            }
+            if let Some((stamp, write)) = variable.relaxed {
+                let mut clock = Clock::default();
+                clock.raise(stamp.block, stamp.thread, stamp.epoch + 1);
+                miss(Miss::NoRelease, write, &clock);
+            }
+        }
+        if kind.writes() {
+            publish(order, variables, patterns, lane, (kind, semantics, scope), place);
+        }
+        self.blocks.extend(other);
+    }
+
+    /// Threads execute a fence.
+    pub fn fence(&mut self, ctaid: [u32; 3], semantics: Semantics, span: Span, threads: &[u32]) {
+        // Fences between proxies name no scope, and order no threads.
+        let Some(scope) = semantics.scope else { return };
+        self.settle(ctaid, false);
+        let (kind, space) = (AccessKind::Load, Space::Generic);
+        let place = self.place(Place { span, kind, semantics, space, bytes: 0, work: None, signal: false });
+        let (own, extents) = (self.index(ctaid), self.extents);
+        let block = self.block(ctaid);
+        for &thread in threads {
+            let pattern = block.patterns.entry(thread).or_default();
+            if semantics.order.acquires() {
+                for SeenRelease { scope: of_read, release, .. } in std::mem::take(&mut pattern.read) {
+                    let reaches = scope.min(of_read) >= extents.scope(release.block, own);
+                    if reaches {
+                        block.order.acquire(thread, &release.clock);
+                    }
+                }
+            }
+            if semantics.order.releases() {
+                let pattern = block.patterns.entry(thread).or_default();
+                pattern.fence = Some((scope, block.order.mark(thread), place));
+            }
+        }
+    }
+}
+
+/// What a strong write tells those who read it.
+fn publish(
+    order: &mut BlockOrder,
+    variables: &mut HashMap<u64, Variable>,
+    patterns: &HashMap<u32, Patterns>,
+    lane: &LaneAccess,
+    (kind, semantics, scope): (AccessKind, Semantics, Scope),
+    place: u32,
+) {
+    let (own, thread) = (order.index, lane.thread);
+    let is_atomic = kind.reads();
+    let mut releases = Vec::new();
+    if let Some((fence_scope, mark, fence)) =
+        patterns.get(&thread).and_then(|patterns| patterns.fence.as_ref())
+    {
+        let mut clock = Clock::default();
+        order.tell(thread, mark, &mut clock);
+        // Whichever reaches less far.
+        let by = if *fence_scope < scope { *fence } else { place };
+        releases.push((scope.min(*fence_scope), clock, by));
+    }
+    if semantics.order.releases() {
+        let mut clock = Clock::default();
+        let mark = order.mark(thread);
+        order.tell(thread, &mark, &mut clock);
+        releases.push((scope, clock, place));
+    }
+    if releases.is_empty() && is_atomic {
+        // What was released before stays so.
+        return;
+    }
+    let variable = variables.entry(lane.address).or_default();
+    if !is_atomic {
+        variable.releases.clear();
+    }
+    variable.relaxed = None;
+    if releases.is_empty() {
+        let stamp = Stamp { block: own, thread: thread as u16, epoch: order.epoch(thread) };
+        variable.relaxed = Some((stamp, place));
+    }
+    for (scope, clock, place) in releases {
+        match variable.releases.iter_mut().find(|known| known.block == own && known.scope == scope) {
+            Some(known) => {
+                Arc::make_mut(&mut known.clock).join(&clock);
+                known.place = place;
+            }
+            None => {
+                variable.releases.push(Release { block: own, scope, clock: Arc::new(clock), place });
+            }
+        }
+    }
+}

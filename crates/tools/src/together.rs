@@ -1,0 +1,121 @@
+//! Accesses of a block as a whole: to shared memory ([`Segment`](crate::segment::Segment)) and to rows of global memory, as long as it is
+//! clear at once that they race with nothing and order nothing. Whatever else they may be is found out thread by thread.
+
+use isa::Space;
+use vm::{AccessKind, BlockAccess, BlockAddresses, LaneAccess, Order};
+
+use crate::block::{BlockOrder, Threads};
+use crate::clock::Stamp;
+use crate::place::Place;
+use crate::race::{Now, Races};
+use crate::segment::{How, even_address};
+use crate::shadow::{ROW_BYTES, Record, Shadow};
+
+impl Races {
+    /// Notes an access of a block as a whole. Returns the threads of which it has to be noted one by one ([`Races::access`]).
+    pub fn block_access(&mut self, access: &BlockAccess) -> Threads {
+        const NONE: Threads = [0; 16];
+        let all = *access.threads;
+        let BlockAccess { span, kind, semantics, space, bytes, .. } = *access;
+        if !matches!(space, Space::Shared | Space::Global) || bytes == 0 {
+            return NONE;
+        }
+        let place = self.place(Place { span, kind, semantics, space, bytes, work: None, signal: false });
+        self.block(access.block);
+        let index = self.index(access.block);
+        let Some(block) = self.blocks.get_mut(&index) else { return all };
+        // Whoever has released or relaxed something may tell or learn something by a strong access.
+        let variables = if space == Space::Shared { &block.variables } else { &self.variables };
+        let tells = semantics.order != Order::Relaxed || !block.patterns.is_empty() || !variables.is_empty();
+        let how = match kind {
+            AccessKind::Load if !semantics.is_strong() => How::Read,
+            AccessKind::Store if !semantics.is_strong() => How::Write,
+            AccessKind::Atomic if !tells => How::Atomic,
+            _ => return all,
+        };
+        match space {
+            Space::Shared if self.has_async_reads => all,
+            // Atomic operations of other sizes are not atomic to each other.
+            Space::Shared if how == How::Atomic && bytes != 4 => all,
+            Space::Shared if block.segment.note(access, place, how) => NONE,
+            Space::Shared => all,
+            _ => {
+                let now = Now::new(
+                    &block.order,
+                    &self.places,
+                    self.extents,
+                    self.lock_step,
+                    place,
+                    (&self.waits, &self.proxies),
+                );
+                access_rows(&mut self.global, access, &block.order, now)
+            }
+        }
+    }
+
+    /// From now on accesses to the shared memory of a block are noted thread by thread, until its next barrier or for good.
+    pub fn settle(&mut self, ctaid: [u32; 3], for_good: bool) {
+        let index = self.index(ctaid);
+        let Some(mut block) = self.blocks.remove(&index) else { return };
+        for entry in block.segment.end(for_good) {
+            for (thread, address) in entry.accesses() {
+                let stamp = Stamp { block: index, thread: thread as u16, epoch: block.order.epoch(thread) };
+                let (space, bytes) = (Space::Shared, entry.bytes);
+                let lane = LaneAccess { block: ctaid, thread, space, address, owner: ctaid, bytes };
+                self.note(&mut block, &lane, Record::new(stamp, entry.place, false), None);
+            }
+        }
+        self.blocks.insert(index, block);
+    }
+
+    /// A barrier of a block is complete.
+    pub fn complete_barrier(&mut self, ctaid: [u32; 3], barrier: u64) {
+        if !self.block(ctaid).order.is_complete_for_all(barrier) {
+            self.settle(ctaid, false);
+            self.block(ctaid).order.complete(barrier);
+            return;
+        }
+        let block = self.block(ctaid);
+        block.order.complete(barrier);
+        if block.segment.begin() {
+            block.shared.clear();
+        }
+    }
+}
+
+/// Notes an access to global memory where it is to whole rows, each element by the next thread. Returns the threads of all others.
+fn access_rows(global: &mut Shadow, access: &BlockAccess, order: &BlockOrder, mut now: Now) -> Threads {
+    let (bytes, mut left) = (access.bytes, *access.threads);
+    let BlockAddresses::Even { start, width, step, pitch } = access.addresses else { return left };
+    if !order.is_even_alone() || step != bytes || !matches!(bytes, 1 | 2 | 4 | 8 | 16) {
+        return left;
+    }
+    let last = left.iter().rposition(|&word| word != 0);
+    let end = last.map_or(0, |last| 64 * last as u32 + left[last].ilog2() + 1);
+    // Rows of threads that go on in each other are one.
+    let is_linear = pitch == step.wrapping_mul(width.into()) || width >= end;
+    let in_row = (ROW_BYTES / bytes) as u32;
+    let is_aligned = start.is_multiple_of(ROW_BYTES)
+        && (is_linear || width.is_multiple_of(in_row) && pitch.is_multiple_of(ROW_BYTES));
+    // Where threads are missing the others' addresses must be theirs alone.
+    let count = left.iter().map(|word| word.count_ones()).sum::<u32>();
+    if !is_aligned || !is_linear && (count != end || !end.is_multiple_of(in_row)) {
+        return left;
+    }
+    for first in (0..end).step_by(in_row as usize) {
+        // Threads of a row are in one word.
+        let (word, row) = (first as usize / 64, u64::MAX >> (64 - in_row) << (first % 64));
+        if row & !left[word] != 0 {
+            continue;
+        }
+        let stamp = Stamp { block: order.index, thread: first as u16, epoch: order.floor() };
+        let address = even_address(start, (width, step, pitch), first);
+        now.thread = first;
+        if global.access_row(address, Record::new(stamp, now.number(), false), bytes, &mut now) {
+            left[word] &= !row;
+        } else if !is_linear {
+            return *access.threads;
+        }
+    }
+    left
+}

@@ -1,0 +1,208 @@
+//! What an observer from outside is told of accesses of whole blocks, of operations on registers, and of ends.
+
+use std::ops::ControlFlow;
+
+use diag::Span;
+use ir::{AccessKind, Width};
+use isa::Space;
+use smallvec::SmallVec;
+
+use super::watch::{Watcher, proceed};
+use super::{Active, Chunk, Step};
+use crate::code::{Access, Extent, Flow, Op, Start};
+use crate::mask::{Mask, WARP_LANES};
+use crate::memory::resolve_generic;
+use crate::observer::{BlockAccess, BlockAddresses, Compute, EnterEvent, ExitEvent, LaneSet, OperationEvent};
+use crate::registers::SlotRef;
+
+impl Watcher {
+    /// Tells of an access block by block. Returns the lanes of blocks whose lanes are to be told of.
+    pub(super) fn tell_blocks(
+        &mut self,
+        chunk: &Chunk,
+        op: &Op,
+        access: &Access,
+        mask: Mask,
+        active: &Active,
+    ) -> Step<Mask> {
+        let (Start::Address(address), Extent::Bytes(bytes), None) =
+            (&access.start, &access.extent, access.multicast)
+        else {
+            return Ok(mask);
+        };
+        let is_plain = matches!(access.kind, AccessKind::Load | AccessKind::Store | AccessKind::Atomic);
+        let rows = chunk.registers.rows();
+        let (block_lanes, blocks) = (rows.block_lanes(), rows.blocks());
+        let are_warps = blocks == 1 || block_lanes.is_multiple_of(WARP_LANES);
+        if !is_plain || chunk.first_thread != 0 || !are_warps || chunk.launch.cluster_blocks() > 1 {
+            return Ok(mask);
+        }
+        let bytes = u64::from(*bytes);
+        let even = chunk.even(address, active);
+        let mut each = Vec::new();
+        let is_generic = address.space == Space::Generic;
+        let (space, offset) = match even {
+            Ok(even) if is_generic => {
+                let (space, inner) = resolve_generic(even.bounds.0);
+                if resolve_generic(even.bounds.1.saturating_add(bytes)).0 != space {
+                    return Ok(mask);
+                }
+                (space, even.bounds.0 - inner)
+            }
+            Ok(_) => (address.space, 0),
+            Err(slot) => {
+                each = std::mem::take(&mut self.addresses);
+                each.resize(chunk.lanes, 0);
+                chunk.registers.peek(active.window, slot, &mut each);
+                let bits = if slot.width == Width::W64 { u64::MAX } else { u32::MAX.into() };
+                each.iter_mut().for_each(|at| *at = at.wrapping_add(address.offset) & bits);
+                let mut space = address.space;
+                if is_generic {
+                    space = resolve_generic(each[mask.lowest().unwrap_or(0)]).0;
+                    let mut same = true;
+                    mask.for_each(|lane| {
+                        let (of_lane, inner) = resolve_generic(each[lane]);
+                        same &= of_lane == space;
+                        each[lane] = inner;
+                    });
+                    if !same {
+                        return Ok(mask);
+                    }
+                }
+                (space, 0)
+            }
+        };
+        let mut rest = Mask::EMPTY;
+        for (block, lanes) in chunk.parts(mask) {
+            let first = block * block_lanes;
+            let mut threads = lanes.0;
+            if first.is_multiple_of(64) && block > 0 {
+                let words = &lanes.0[first / 64..];
+                threads = std::array::from_fn(|word| words.get(word).copied().unwrap_or(0));
+            } else if block > 0 {
+                let pair = |lane: usize| [0, 32].map(|half| u64::from(lanes.lanes_from(lane + half)));
+                threads = std::array::from_fn(|word| {
+                    let [low, high] = pair(first + 64 * word);
+                    low | high << 32
+                });
+            }
+            let addresses = match &even {
+                Ok(even) => BlockAddresses::Even {
+                    start: even.at(first).wrapping_sub(offset),
+                    width: rows.width() as u32,
+                    step: even.scalar.step,
+                    pitch: even.scalar.pitch,
+                },
+                Err(_) => BlockAddresses::Each(&each[first..(first + block_lanes).min(each.len())]),
+            };
+            let event = BlockAccess {
+                kind: access.kind,
+                semantics: access.semantics,
+                span: op.span,
+                block: chunk.ctaid_of(block),
+                space,
+                bytes,
+                threads: &threads,
+                addresses,
+            };
+            match self.tell_and_ask(|observer| observer.block_access(&event)) {
+                ControlFlow::Break(()) => proceed(ControlFlow::Break(()), chunk, op.span, lanes)?,
+                ControlFlow::Continue(left) if left == threads => rest |= lanes,
+                ControlFlow::Continue(left) => {
+                    Mask(left).for_each(|thread| {
+                        if lanes.contains(first + thread) {
+                            rest.insert(first + thread);
+                        }
+                    });
+                }
+            }
+        }
+        if even.is_err() {
+            self.addresses = each;
+        }
+        Ok(rest)
+    }
+
+    /// Tells of a step of an operation.
+    pub(super) fn tell_operation(
+        &mut self,
+        chunk: &Chunk,
+        span: Span,
+        flow: &Flow,
+        mask: Mask,
+        active: &Active,
+    ) {
+        let numbers = |slots: &[SlotRef]| slots.iter().map(|slot| slot.index).collect::<SmallVec<[u32; 8]>>();
+        let (mut uses, decides) = (numbers(&flow.uses), numbers(&flow.decides));
+        if let Some((slot, first)) = flow.optional
+            && chunk.registers.get(active.window, slot, mask.lowest().unwrap_or(0)) == 0
+        {
+            uses.truncate(first);
+        }
+        let defs: SmallVec<[Option<u32>; 8]> =
+            flow.defs.iter().map(|slot| slot.map(|slot| slot.index)).collect();
+        let is_predicate = |slot: &Option<SlotRef>| slot.is_some_and(|slot| slot.width == Width::Pred);
+        let predicates = flow.defs.iter().take(32).zip(0..).filter(|(slot, _)| is_predicate(slot));
+        let values = |index: usize, lane| match flow.uses.get(index) {
+            Some(slot) if lane < chunk.lanes => chunk.registers.get(active.window, *slot, lane),
+            _ => 0,
+        };
+        let compute = flow.pure.map(|pure| move |values: &[u64]| (pure.sem)(&pure.picks, values));
+        let who = |lane| (chunk.block_of(lane), chunk.thread_of(lane) as u32);
+        let event = OperationEvent {
+            span,
+            chunk: std::ptr::from_ref(chunk) as usize,
+            window: active.window.index,
+            kind: flow.kind,
+            uses: &uses,
+            defs: &defs,
+            predicates: predicates.fold(0, |all, (_, index)| all | 1 << index),
+            decides: &decides,
+            lanes: LaneSet { words: mask.words(), who: &who },
+            values: &values,
+            compute: compute.as_ref().map(|compute| compute as Compute),
+        };
+        self.tell_and_ask(|observer| observer.operation(&event));
+    }
+
+    /// Tells that lanes begin a function.
+    pub(super) fn tell_enter(&mut self, chunk: &Chunk, frame: u32, mask: Mask) {
+        let frame = &chunk.frames[frame];
+        let program = chunk.launch.program();
+        let index = frame.function as usize;
+        let (Some(Some(lowered)), Some(checked), Some(function)) = (
+            program.functions.get(index),
+            program.module.functions.get(index),
+            chunk.function(frame.function),
+        ) else {
+            return;
+        };
+        let registers = checked.body.as_ref().map_or(&[][..], |body| &body.registers);
+        let unwritten: Vec<(u32, &str)> = function
+            .zeros
+            .iter()
+            .filter(|&&slot| !function.params.iter().flatten().any(|param| param.index == slot))
+            .filter_map(|&slot| match lowered.slots.get(slot as usize)?.kind {
+                ir::SlotKind::Register(id) => Some((slot, registers.get(id.index())?.name.as_str())),
+                _ => None,
+            })
+            .collect();
+        let who = |lane| (chunk.block_of(lane), chunk.thread_of(lane) as u32);
+        let event = EnterEvent {
+            chunk: std::ptr::from_ref(chunk) as usize,
+            window: frame.window.index,
+            is_kernel: frame.parent.is_none(),
+            span: checked.span,
+            unwritten: &unwritten,
+            lanes: LaneSet { words: mask.words(), who: &who },
+        };
+        self.tell_and_ask(|observer| observer.enter(&event));
+    }
+
+    pub(super) fn tell_exit(&mut self, chunk: &Chunk, span: Span, active: &Active) -> Step {
+        self.each_block(chunk, active.mask, |observer, block, threads| {
+            observer.tell(|observer| observer.exit(&ExitEvent { block, span, threads }));
+        });
+        Ok(())
+    }
+}
