@@ -89,6 +89,8 @@ struct Memory {
     /// By 64 bytes, a bit each: of low addresses, and of others.
     low: Vec<u64>,
     high: HashMap<u64, u64>,
+    /// Of low addresses the 64 bytes of which somebody wrote all, a bit each.
+    full: Vec<u64>,
     /// Bytes that were written with values that nobody wrote.
     tainted: HashMap<u64, u32>,
 }
@@ -121,12 +123,38 @@ impl Memory {
         while at < end {
             let next = ((at / 64 + 1) * 64).min(end);
             let mask = (u64::MAX >> (64 - (next - at))) << (at % 64);
-            *self.word_mut(at / 64) |= mask;
+            let word = self.word_mut(at / 64);
+            *word |= mask;
+            let is_full = *word == u64::MAX;
+            if is_full && at / 64 < LOW {
+                let index = at as usize / 64 / 64;
+                if self.full.len() <= index {
+                    self.full.resize(index + 1, 0);
+                }
+                self.full[index] |= 1 << (at / 64 % 64);
+            }
             at = next;
         }
         if !self.tainted.is_empty() {
             self.tainted.retain(|byte, _| !(address..end).contains(byte));
         }
+    }
+
+    /// Surely somebody has written all from an address to another one.
+    fn is_full(&self, start: u64, end: u64) -> bool {
+        let (mut unit, end) = (start / 64, end.div_ceil(64));
+        if end > LOW || unit >= end {
+            return false;
+        }
+        while unit < end {
+            let next = (unit | 63).saturating_add(1).min(end);
+            let full = self.full.get(unit as usize / 64).copied().unwrap_or(0);
+            if !full >> (unit % 64) & u64::MAX >> (64 - (next - unit)) != 0 {
+                return false;
+            }
+            unit = next;
+        }
+        true
     }
 
     /// Somebody has written all of so many bytes.
@@ -329,7 +357,9 @@ impl Values {
                 if !memory.tainted.is_empty() {
                     return false;
                 }
-                let written = !reads || ranges(access, |from, bytes| memory.is_written(from, bytes));
+                let written = !reads
+                    || bounds(access).is_some_and(|(start, end)| memory.is_full(start, end))
+                    || ranges(access, |from, bytes| memory.is_written(from, bytes));
                 // What was written stays so.
                 if written && access.kind == AccessKind::Store {
                     ranges(access, |from, bytes| {
@@ -539,6 +569,23 @@ impl Values {
     }
 }
 
+/// The least address of an access, and the end of what its threads access, if that is easily found.
+fn bounds(access: &BlockAccess) -> Option<(u64, u64)> {
+    let (least, greatest) = match access.addresses {
+        BlockAddresses::Each(all) => members(access.threads)
+            .map(|thread| all[thread as usize])
+            .fold((u64::MAX, 0), |(least, greatest), at| (at.min(least), at.max(greatest))),
+        BlockAddresses::Even { start, width, step, pitch } => {
+            let last = access.threads.iter().rposition(|&word| word != 0)?;
+            let last = 64 * last as u32 + access.threads[last].ilog2();
+            let (columns, rows) = (u64::from(last.min(width - 1)), u64::from(last / width));
+            let across = columns.checked_mul(step)?.checked_add(rows.checked_mul(pitch)?)?;
+            (start, start.checked_add(across)?)
+        }
+    };
+    Some((least, greatest.checked_add(access.bytes)?))
+}
+
 /// Calls `f` with parts of memory that make up an access, until it says no. False if it has or the parts are too many to be found out.
 fn ranges(access: &BlockAccess, mut f: impl FnMut(u64, u64) -> bool) -> bool {
     let bytes = access.bytes;
@@ -591,5 +638,32 @@ fn each_lane(words: &[u64], mut f: impl FnMut(usize)) {
             f(word * 64 + bits.trailing_zeros() as usize);
             bits &= bits - 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_full_is_written() {
+        let mut memory = Memory::default();
+        let mut state = 1u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) % below
+        };
+        let mut full = 0;
+        for _ in 0..2000 {
+            memory.write(random(20_000), 1 + random(64));
+            let (start, bytes) = (random(20_000), 1 + random(300));
+            if memory.is_full(start, start + bytes) {
+                full += 1;
+                assert!(memory.is_written(start, bytes), "{start} {bytes}");
+            }
+        }
+        assert!(full > 0);
+        memory.write(0, 21_000);
+        assert!(memory.is_full(0, 20_992) && !memory.is_full(0, 21_000) && !memory.is_full(0, u64::MAX));
     }
 }

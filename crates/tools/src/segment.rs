@@ -54,6 +54,30 @@ pub(crate) enum How {
     Atomic,
 }
 
+impl How {
+    /// Marks a word as accessed by a thread. True if that could race with what its marks say.
+    #[inline(always)]
+    fn races(self, now: u32, own: u32, write: &mut u32, other: &mut u32) -> bool {
+        let is_written = *write >= now && *write != own;
+        match self {
+            How::Read => {
+                let races = is_written || *other == now + ATOMIC;
+                *other = if *other < now || *other == own { own } else { now + SEVERAL };
+                races
+            }
+            How::Write => {
+                *write = own;
+                is_written || *other >= now && *other != own
+            }
+            How::Atomic => {
+                let races = is_written || *other >= now && *other != now + ATOMIC;
+                *other = now + ATOMIC;
+                races
+            }
+        }
+    }
+}
+
 /// Words are marked with the number of the segment and one of these, or the index of a thread.
 const SEVERAL: u32 = 1024;
 const ATOMIC: u32 = 1025;
@@ -148,10 +172,13 @@ impl Segment {
                 if !self.has_room(least, greatest, bytes) || !either.is_multiple_of(bytes) {
                     return false;
                 }
-                let mut fine = true;
-                for (thread, &address) in members(access.threads).zip(&accessed) {
-                    fine &= self.note_words(address as usize / 4, words, thread, ONE_THREAD, how);
-                }
+                let mut each = members(access.threads).zip(accessed.iter().copied());
+                let fine = match words {
+                    1 => self.note_each(each, how),
+                    _ => each.all(|(thread, address)| {
+                        self.note_words(address as usize / 4, words, thread, ONE_THREAD, how)
+                    }),
+                };
                 if !fine {
                     return false;
                 }
@@ -232,21 +259,29 @@ impl Segment {
         let (now, start) = (self.now, self.now + first);
         let (writes, others) = (&mut self.writes[word..][..count], &mut self.others[word..][..count]);
         let words = writes.iter_mut().zip(others).zip(0u32..).map(|(marks, i)| (marks, start + (i >> shift)));
-        let mut races = false;
-        match how {
-            How::Read => words.for_each(|((write, other), own)| {
-                races |= *write >= now && *write != own || *other == now + ATOMIC;
-                *other = if *other < now || *other == own { own } else { now + SEVERAL };
-            }),
-            How::Write => words.for_each(|((write, other), own)| {
-                races |= *write >= now && *write != own || *other >= now && *other != own;
-                *write = own;
-            }),
-            How::Atomic => words.for_each(|((write, other), own)| {
-                races |= *write >= now && *write != own || *other >= now && *other != now + ATOMIC;
-                *other = now + ATOMIC;
-            }),
-        }
+        // Each way in a loop of its own.
+        let races = match how {
+            How::Read => words.fold(false, |races, ((w, o), own)| races | How::Read.races(now, own, w, o)),
+            How::Write => words.fold(false, |races, ((w, o), own)| races | How::Write.races(now, own, w, o)),
+            How::Atomic => {
+                words.fold(false, |races, ((w, o), own)| races | How::Atomic.races(now, own, w, o))
+            }
+        };
+        !races
+    }
+
+    /// Notes that threads access a word each, at addresses that have marks.
+    fn note_each(&mut self, accesses: impl Iterator<Item = (u32, u64)>, how: How) -> bool {
+        let (now, writes, others) = (self.now, &mut self.writes[..], &mut self.others[..]);
+        let mut note = |how: How, (thread, address): (u32, u64)| {
+            let word = address as usize / 4;
+            how.races(now, now + thread, &mut writes[word], &mut others[word])
+        };
+        let races = match how {
+            How::Read => accesses.fold(false, |races, access| races | note(How::Read, access)),
+            How::Write => accesses.fold(false, |races, access| races | note(How::Write, access)),
+            How::Atomic => accesses.fold(false, |races, access| races | note(How::Atomic, access)),
+        };
         !races
     }
 
