@@ -329,7 +329,8 @@ fn blocks_are_told_of_as_a_whole() {
                 cvta.global.u64 %b, %b;\nst.u32 [%b], %r0;\nshl.b32 %r2, %t, 2;\nmov.u32 %r3, tile;\nadd.u32 %r2, %r2, %r3;\n\
                 st.shared.u32 [%r2], %t;\nsetp.lt.u32 %p, %t, 40;\n@%p ld.shared.u32 %r4, [%r2];\n\
                 mul.lo.u32 %r5, %t, %t;\nand.b32 %r5, %r5, 60;\nadd.u32 %r5, %r5, %r3;\n\
-                @!%p atom.shared.add.u32 %r6, [%r5], 1;\nld.global.u8 %r7, [%a+3];";
+                @!%p atom.shared.add.u32 %r6, [%r5], 1;\nld.global.u8 %r7, [%a+3];\n\
+                mov.u32 %r0, %ctaid.x;\nmad.wide.u32 %b, %r0, 16, %a;\nld.global.u32 %r0, [%b];";
     for (grid, block) in [(1, 64), (5, 64), (5, 96), (3, 48), (4, 32)] {
         let seen = |left| {
             let observer = Arc::new(Mutex::new(Wholes { left, ..Wholes::default() }));
