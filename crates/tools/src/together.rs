@@ -75,9 +75,11 @@ impl Races {
             self.block(ctaid).order.complete(barrier);
             return;
         }
+        // A barrier orders what was before it, but for reads through the async proxy, which a fence must precede, too.
+        let is_over = !self.has_async_reads;
         let block = self.block(ctaid);
         block.order.complete(barrier);
-        if block.segment.begin() {
+        if block.segment.begin() && is_over {
             block.shared.clear();
         }
     }
