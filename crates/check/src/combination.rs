@@ -1,7 +1,7 @@
 //! Modifiers that do not go together, and what their order says: where each stands, not only that it is there.
 
 use diag::Code;
-use isa::{Action, Effect, Mod, Opcode, Target, Type};
+use isa::{Action, Effect, Mod, Opcode, Target};
 use syntax::tree::Instruction as Tree;
 
 use crate::body::BodyChecker;
@@ -58,7 +58,7 @@ fn bulk_copy(context: &Context, to: Option<&str>) -> Option<Complaint> {
         {
             illegal(".bulk_group")
         }
-        (_, "shared::cta") if of_tensor && picks.has(Mod::MulticastCluster) => {
+        (_, "shared::cta") if of_tensor && isa::matrix::is_without_code(form, picks) => {
             let (code, message) = illegal(".multicast::cluster")?;
             Some((code, message + " with '.shared::cta.global'"))
         }
@@ -95,13 +95,8 @@ fn scales_bytes(context: &Context, operands: usize) -> bool {
 
 /// A shape that is known and that no target has.
 fn product_without_code(context: &Context) -> Option<Complaint> {
-    let picks = context.picks;
-    let is_it = context.form.action == Action::Effect(Effect::Mma)
-        && context.form.opcode == Opcode::Mma
-        && !picks.has(Mod::Sp)
-        && !picks.has(Mod::SpOrderedMetadata)
-        && picks.has(Mod::M16n8k16)
-        && picks.ty(1) == Type::Tf32;
+    let is_it =
+        context.form.opcode == Opcode::Mma && isa::matrix::is_without_code(context.form, context.picks);
     let message = "Illegal instruction types specified for '_mma' with shape '.m16n8k16'";
     is_it.then(|| (Code::InstructionTypes, message.to_owned()))
 }

@@ -110,11 +110,11 @@ fn matrix_without_code(context: &Context) -> Option<String> {
     let has = |choices: &[(Mod, &'static str)]| {
         choices.iter().find(|(modifier, _)| picks.has(*modifier)).map(|&(_, name)| name)
     };
-    let ty = picks.ty(0);
-    let is_k8 = picks.has(Mod::M16n16k8);
-    if !(ty == Type::F64 && !picks.has(Mod::M8n8k4) || is_k8 && matches!(ty, Type::F16 | Type::S32)) {
+    if !isa::matrix::is_without_code(context.form, picks) {
         return None;
     }
+    let ty = picks.ty(0);
+    let is_k8 = picks.has(Mod::M16n16k8);
     let part = has(&[(Mod::A, "a"), (Mod::B, "b"), (Mod::C, "c"), (Mod::D, "d")])?;
     if !is_k8 && part != "c" {
         return Some("Arguments mismatch for instruction 'mov'".into());

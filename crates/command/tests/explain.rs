@@ -174,7 +174,7 @@ fn the_table_is_printed_whole() {
     assert!(
         outcome
             .stdout
-            .contains("| `slct.dtype.s32 d, a, b, c:s32` | 9.7.6.4 | PTX 1.0, sm_10 | yes | yes | yes |")
+            .contains("| `slct.dtype.s32 d, a, b, c:.s32` | 9.7.6.4 | PTX 1.0, sm_10 | yes | yes | yes |")
     );
 }
 

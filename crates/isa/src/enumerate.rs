@@ -1,8 +1,8 @@
 //! Every spelling of a form, and an instruction text for each: what recorders and tests ask an assembler about.
 
 use crate::{
-    Action, Consequence, Effect, Form, FormId, Mod, Opcode, OperandKind, OperandSpec, Picks, Second, Space,
-    Token, Type,
+    Action, Consequence, Effect, Form, FormId, Mod, Opcode, OperandKind, OperandSpec, Picks, Rule, Second,
+    Space, Token, Type,
 };
 
 /// One way to write a form's modifiers.
@@ -27,14 +27,16 @@ impl Spelling {
         text
     }
 
-    /// Does no rule of the row forbid it?
+    /// Does no rule of the row forbid it, and is there code for it?
     pub fn is_legal(&self) -> bool {
-        self.form.form().rules.iter().all(|rule| match rule.then {
+        let form = self.form.form();
+        let is_allowed = |rule: &Rule| match rule.then {
             Consequence::Needs(needs, _) => {
                 !rule.applies(&self.picks) || needs.iter().all(|condition| condition.holds(&self.picks))
             }
             Consequence::Gates(_) => true,
-        })
+        };
+        form.rules.iter().all(is_allowed) && !crate::matrix::is_without_code(form, &self.picks)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Shapes of the matrix instructions, and how many registers of a thread hold its share of a matrix
 //! (PTX ISA, "Matrix Fragments for WMMA", "Matrix Fragments for mma").
 
-use crate::{Form, Mod, Opcode, OperandSpec, Picks, Type};
+use crate::{Action, Effect, Form, Mod, Opcode, OperandSpec, Picks, Type};
 
 /// `.m16n8k16`: D (m x n) = A (m x k) * B (k x n) + C (m x n).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -84,6 +84,28 @@ pub fn scale_vector(picks: &Picks) -> usize {
 /// Is half of A left out?
 pub fn is_sparse(picks: &Picks) -> bool {
     picks.has(Mod::Sp) || picks.has(Mod::SpOrderedMetadata)
+}
+
+/// Does ptxas know this spelling and have no code for it? Shapes of `wmma` that doubles and some accumulators do not have, dense
+/// products of `.tf32` as long as sparse ones, tensors for several blocks into the own shared memory.
+pub fn is_without_code(form: &Form, picks: &Picks) -> bool {
+    let is_k8 = picks.has(Mod::M16n16k8);
+    let ty = picks.ty(0);
+    match form.action {
+        Action::Effect(Effect::WmmaLoad | Effect::WmmaStore) => {
+            ty == Type::F64 && !picks.has(Mod::M8n8k4) || is_k8 && matches!(ty, Type::F16 | Type::S32)
+        }
+        Action::Effect(Effect::Mma) if form.opcode == Opcode::Wmma => {
+            ty == Type::F64 && !is_k8 && !picks.has(Mod::M8n8k4)
+        }
+        Action::Effect(Effect::Mma) => {
+            picks.has(Mod::M16n8k16) && picks.ty(1) == Type::Tf32 && !is_sparse(picks)
+        }
+        Action::Effect(Effect::CopyTensor) => {
+            picks.has(Mod::MulticastCluster) && picks.has(Mod::SharedCta) && !picks.has(Mod::BulkGroup)
+        }
+        _ => false,
+    }
 }
 
 /// Does each of the four quad pairs of a warp compute a product of its own, as `mma.m8n8k4` with `.f16` does?

@@ -3350,12 +3350,10 @@ const C380: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k1
 const C381: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
 const C382: &[Choice] = &[md(Mod::M16n16k8)];
 const C383: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
-const C384: &[Choice] = &[md(Mod::M8n32k16)];
-const C385: &[Choice] = &[md(Mod::M32n8k16)];
-const C386: &[Choice] = &[md(Mod::M8n8k32)];
-const C387: &[Choice] = &[md(Mod::M8n8k128)];
-const C388: &[Choice] = &[md(Mod::C)];
-const C389: &[Choice] = &[
+const C384: &[Choice] = &[md(Mod::M8n8k32)];
+const C385: &[Choice] = &[md(Mod::M8n8k128)];
+const C386: &[Choice] = &[md(Mod::C)];
+const C387: &[Choice] = &[
     md(Mod::M16n16k16),
     md(Mod::M8n32k16),
     md(Mod::M32n8k16),
@@ -3363,14 +3361,14 @@ const C389: &[Choice] = &[
     md(Mod::M8n8k32),
     md(Mod::M8n8k128),
 ];
-const C390: &[Choice] =
+const C388: &[Choice] =
     &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
-const C391: &[Choice] = &[md(Mod::Store)];
-const C392: &[Choice] = &[md(Mod::D)];
-const C393: &[Choice] = &[ty(Type::U8)];
-const C394: &[Choice] = &[ty(Type::S8)];
-const C395: &[Choice] = &[ty(Type::U4).gated(G126)];
-const C396: &[Choice] = &[ty(Type::S4).gated(G127)];
+const C389: &[Choice] = &[md(Mod::Store)];
+const C390: &[Choice] = &[md(Mod::D)];
+const C391: &[Choice] = &[ty(Type::U8)];
+const C392: &[Choice] = &[ty(Type::S8)];
+const C393: &[Choice] = &[ty(Type::U4).gated(G126)];
+const C394: &[Choice] = &[ty(Type::S4).gated(G127)];
 
 const T0: &[Type] = &[Type::Pred];
 const T1: &[Type] = &[Type::U64, Type::S64];
@@ -18437,58 +18435,6 @@ pub static FORMS: &[Form] = &[
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C219),
-            slot("shape", C384),
-            optional("memory", C381),
-            slot("type", C2),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) }],
-        gates: G503,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C378),
-            slot("b", C297),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C219),
-            slot("shape", C385),
-            optional("memory", C381),
-            slot("type", C2),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) }],
-        gates: G503,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C378),
-            slot("a", C379),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C219),
             slot("shape", C380),
             optional("memory", C381),
             slot("type", C227),
@@ -18549,7 +18495,7 @@ pub static FORMS: &[Form] = &[
             slot("sync", C44),
             slot("aligned", C51),
             slot("row", C222),
-            slot("shape", C386),
+            slot("shape", C384),
             optional("memory", C381),
             slot("type", C229),
         ],
@@ -18575,7 +18521,7 @@ pub static FORMS: &[Form] = &[
             slot("sync", C44),
             slot("aligned", C51),
             slot("col", C223),
-            slot("shape", C386),
+            slot("shape", C384),
             optional("memory", C381),
             slot("type", C229),
         ],
@@ -18601,7 +18547,7 @@ pub static FORMS: &[Form] = &[
             slot("sync", C44),
             slot("aligned", C51),
             slot("row", C222),
-            slot("shape", C387),
+            slot("shape", C385),
             optional("memory", C381),
             slot("type", C231),
         ],
@@ -18627,7 +18573,7 @@ pub static FORMS: &[Form] = &[
             slot("sync", C44),
             slot("aligned", C51),
             slot("col", C223),
-            slot("shape", C387),
+            slot("shape", C385),
             optional("memory", C381),
             slot("type", C231),
         ],
@@ -18649,11 +18595,11 @@ pub static FORMS: &[Form] = &[
         section: "9.7.14.4.3",
         slots: &[
             slot("load", C378),
-            slot("c", C388),
+            slot("c", C386),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C219),
-            slot("shape", C389),
+            slot("shape", C387),
             optional("memory", C381),
             slot("type", C220),
         ],
@@ -18682,11 +18628,11 @@ pub static FORMS: &[Form] = &[
         section: "9.7.14.4.3",
         slots: &[
             slot("load", C378),
-            slot("c", C388),
+            slot("c", C386),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C219),
-            slot("shape", C389),
+            slot("shape", C387),
             optional("memory", C381),
             slot("type", C13),
         ],
@@ -18715,11 +18661,11 @@ pub static FORMS: &[Form] = &[
         section: "9.7.14.4.3",
         slots: &[
             slot("load", C378),
-            slot("c", C388),
+            slot("c", C386),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C219),
-            slot("shape", C390),
+            slot("shape", C388),
             optional("memory", C381),
             slot("type", C2),
         ],
@@ -18746,12 +18692,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C391),
-            slot("d", C392),
+            slot("store", C389),
+            slot("d", C390),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C219),
-            slot("shape", C389),
+            slot("shape", C387),
             optional("memory", C381),
             slot("type", C220),
         ],
@@ -18779,12 +18725,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C391),
-            slot("d", C392),
+            slot("store", C389),
+            slot("d", C390),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C219),
-            slot("shape", C389),
+            slot("shape", C387),
             optional("memory", C381),
             slot("type", C13),
         ],
@@ -18812,12 +18758,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C391),
-            slot("d", C392),
+            slot("store", C389),
+            slot("d", C390),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C219),
-            slot("shape", C390),
+            slot("shape", C388),
             optional("memory", C381),
             slot("type", C2),
         ],
@@ -18942,7 +18888,7 @@ pub static FORMS: &[Form] = &[
             slot("aligned", C51),
             slot("alayout", C219),
             slot("blayout", C219),
-            slot("shape", C390),
+            slot("shape", C388),
             optional("rnd", C7),
             slot("dtype", C2),
             slot("atype", C2),
@@ -18980,8 +18926,8 @@ pub static FORMS: &[Form] = &[
             slot("blayout", C219),
             slot("shape", C380),
             slot("dtype", C13),
-            slot("atype", C393),
-            slot("btype", C393),
+            slot("atype", C391),
+            slot("btype", C391),
             slot("ctype", C13),
             optional("satfinite", C119),
         ],
@@ -19014,8 +18960,8 @@ pub static FORMS: &[Form] = &[
             slot("blayout", C219),
             slot("shape", C380),
             slot("dtype", C13),
-            slot("atype", C394),
-            slot("btype", C394),
+            slot("atype", C392),
+            slot("btype", C392),
             slot("ctype", C13),
             optional("satfinite", C119),
         ],
@@ -19046,10 +18992,10 @@ pub static FORMS: &[Form] = &[
             slot("aligned", C51),
             slot("row", C222),
             slot("col", C223),
-            slot("shape", C386),
+            slot("shape", C384),
             slot("dtype", C13),
-            slot("atype", C395),
-            slot("btype", C395),
+            slot("atype", C393),
+            slot("btype", C393),
             slot("ctype", C13),
             optional("satfinite", C119),
         ],
@@ -19076,10 +19022,10 @@ pub static FORMS: &[Form] = &[
             slot("aligned", C51),
             slot("row", C222),
             slot("col", C223),
-            slot("shape", C386),
+            slot("shape", C384),
             slot("dtype", C13),
-            slot("atype", C396),
-            slot("btype", C396),
+            slot("atype", C394),
+            slot("btype", C394),
             slot("ctype", C13),
             optional("satfinite", C119),
         ],
@@ -19108,7 +19054,7 @@ pub static FORMS: &[Form] = &[
             slot("aligned", C51),
             slot("row", C222),
             slot("col", C223),
-            slot("shape", C387),
+            slot("shape", C385),
             slot("dtype", C13),
             slot("atype", C231),
             slot("btype", C231),

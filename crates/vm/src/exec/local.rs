@@ -95,9 +95,12 @@ impl Chunk<'_> {
     /// Loads the element at an address of all lanes.
     fn load_row(&mut self, slot: SlotRef, address: u64, op: &Load, active: &Active) {
         let lanes = self.lanes;
-        let low = self.local.word(address & !3).as_ptr();
         let (bytes, signed, shift) = (op.bytes, op.signed, address % 4 * 8);
-        let high = if bytes == 8 { self.local.word(address + 4).as_ptr() } else { low };
+        // Both from one borrow: another one would end the first.
+        let (words, base) = self.local.words(address);
+        let word = |address: u64| words[((address - base) / 4) as usize * lanes..][..lanes].as_ptr();
+        let low = word(address & !3);
+        let high = if bytes == 8 { word(address + 4) } else { low };
         self.produce(slot, active, |registers, target| {
             let extend_words = |from| {
                 // SAFETY: both have an element for every lane.
