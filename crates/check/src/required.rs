@@ -1,6 +1,7 @@
 //! Modifiers that ptxas misses, each in its own words.
 
 use diag::Code;
+use isa::Mod;
 use smallvec::SmallVec;
 use syntax::tree::Instruction as Tree;
 
@@ -35,7 +36,7 @@ pub(crate) fn missing(node: &Tree, name: &str) -> Option<String> {
             let scale = modifiers.iter().find(|m| m.starts_with("scale_vec::") || BLOCKS.contains(m))?;
             Some(format!("Modifier '.{scale}' requires modifier '.block_scale' for instruction '{name}'"))
         }
-        "atom" | "red" if !has(&["async"]) && !has(OPERATIONS) => {
+        "atom" | "red" if !has(&["async"]) && !modifiers.iter().any(|m| crate::wording::is_operation(m)) => {
             Some(format!("Illegal operation '' for instruction '{name}'"))
         }
         "min" | "max" if node.operands.len() < 4 => match (has(&["abs"]), has(&["xorsign"])) {
@@ -54,14 +55,15 @@ pub(crate) fn missing(node: &Tree, name: &str) -> Option<String> {
 /// Those that anything may be missing of.
 const OPCODES: &[&str] =
     &["mma", "wmma", "ldmatrix", "stmatrix", "wgmma", "tcgen05", "cp", "atom", "red", "min", "max", "cvt"];
-const GEOMETRIES: &[&str] = &["1d", "2d", "3d", "a1d", "a2d", "cube", "acube", "2dms", "a2dms"];
 const BLOCKS: &[&str] = &["block16", "block32"];
-const OPERATIONS: &[&str] = &["add", "and", "cas", "dec", "exch", "inc", "max", "min", "or", "popc", "xor"];
 
 /// What is wrong with an instruction that has errors, before its operands are counted: how many there are depends on it. Does it
 /// lack a modifier or an operand?
 pub(crate) fn at_once(node: &Tree, name: &str, lacks: bool) -> Option<(Code, String)> {
-    if lacks && node.opcode.text == "tex" && !node.modifiers.iter().any(|m| GEOMETRIES.contains(&m.text)) {
+    if lacks
+        && node.opcode.text == "tex"
+        && !node.modifiers.iter().any(|m| crate::texture::is_geometry(m.text))
+    {
         return Some((Code::MissingModifier, format!("Geometry modifier required for instruction '{name}'")));
     }
     Some((Code::MemorySpace, format!("{} '{name}'", wrong_spaces(node)?)))
@@ -69,8 +71,8 @@ pub(crate) fn at_once(node: &Tree, name: &str, lacks: bool) -> Option<(Code, Str
 
 /// What is wrong with the number of state spaces: asynchronous copies name two, `multimem` one at most.
 fn wrong_spaces(node: &Tree) -> Option<&'static str> {
-    let spaces: SmallVec<[&str; 4]> =
-        node.modifiers.iter().map(|m| m.text).filter(|m| SPACES.contains(m)).collect();
+    let is_space = |word: &&str| Mod::from_name(word).is_some_and(|m| m.space().is_some());
+    let spaces: SmallVec<[&str; 4]> = node.modifiers.iter().map(|m| m.text).filter(is_space).collect();
     let has = |word: &str| node.modifiers.iter().any(|m| m.text == word);
     match (node.opcode.text, spaces.as_slice()) {
         ("cp", [] | [_]) if has("async") && !has("bulk") && (has("ca") || has("cg")) => {
@@ -83,8 +85,6 @@ fn wrong_spaces(node: &Tree) -> Option<&'static str> {
         _ => None,
     }
 }
-
-const SPACES: &[&str] = &["const", "global", "local", "param", "shared", "shared::cta", "shared::cluster"];
 
 /// `.row` or `.col`
 pub(crate) fn is_layout(word: &str) -> bool {

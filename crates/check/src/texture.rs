@@ -29,21 +29,23 @@ struct Geometry {
 
 impl Geometry {
     fn of(picks: &Picks) -> Option<Geometry> {
-        picks.mods().iter().find_map(|modifier| {
-            let (coordinates, offsets, gradients, index) = match modifier.name() {
-                "1d" => (1, 1, Some(1), None),
-                "2d" => (2, 2, Some(2), None),
-                "3d" => (3, 3, Some(4), None),
-                "a1d" => (2, 1, Some(1), Some(0)),
-                "a2d" => (3, 2, Some(2), Some(0)),
-                "cube" => (3, 3, None, None),
-                "acube" => (4, 3, None, Some(0)),
-                "2dms" => (3, 2, None, None),
-                "a2dms" => (4, 2, None, Some(1)),
-                _ => return None,
-            };
-            Some(Geometry { name: modifier.name(), coordinates, offsets, gradients, index })
-        })
+        picks.mods().iter().find_map(|&modifier| Geometry::named(modifier))
+    }
+
+    fn named(modifier: Mod) -> Option<Geometry> {
+        let (coordinates, offsets, gradients, index) = match modifier.name() {
+            "1d" => (1, 1, Some(1), None),
+            "2d" => (2, 2, Some(2), None),
+            "3d" => (3, 3, Some(4), None),
+            "a1d" => (2, 1, Some(1), Some(0)),
+            "a2d" => (3, 2, Some(2), Some(0)),
+            "cube" => (3, 3, None, None),
+            "acube" => (4, 3, None, Some(0)),
+            "2dms" => (3, 2, None, None),
+            "a2dms" => (4, 2, None, Some(1)),
+            _ => return None,
+        };
+        Some(Geometry { name: modifier.name(), coordinates, offsets, gradients, index })
     }
 
     fn is_cube(&self) -> bool {
@@ -59,6 +61,11 @@ pub(crate) fn is_texel_access(form: &isa::Form) -> bool {
 /// What the name of an operand says that its handle is of.
 fn handle_of(name: &str) -> Opaque {
     if matches!(name, "surface" | "surfref") { Opaque::Surface } else { Opaque::Texture }
+}
+
+/// `.2d` and the like.
+pub(crate) fn is_geometry(word: &str) -> bool {
+    Mod::from_name(word).is_some_and(|modifier| Geometry::named(modifier).is_some())
 }
 
 /// Is there an offset that is plainly one integer, and nothing to compare a depth with? ptxas does not ask then for what offsets need:

@@ -273,6 +273,11 @@ const FIRST_WITH_TENSOR_MEMORY: Version = Version::new(8, 6);
 /// Where the manual describes `vadd2`, `vadd4` and their kin.
 const PACKED_VIDEO: &str = "9.7.18.2.";
 
+/// Is it an atomic operation?
+pub(crate) fn is_operation(word: &str) -> bool {
+    Mod::from_name(word).is_some_and(|m| m == Mod::Cas || operation_types(m).is_some())
+}
+
 /// The types that an atomic operation takes, as ptxas lists them.
 fn operation_types(operation: Mod) -> Option<&'static str> {
     Some(match operation {

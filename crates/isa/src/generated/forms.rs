@@ -113,8 +113,8 @@ const G4: &[Gate] = &[
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
 ];
 const G5: &[Gate] = &[
-    ptx("Feature 'activemask'", 6, 2, Stage::Form),
-    sm("Feature 'activemask'", &[Target::sm(30)], Stage::Form),
+    ptx("Feature 'activemask'", 6, 2, Stage::Result),
+    sm("Feature 'activemask'", &[Target::sm(30)], Stage::Result),
 ];
 const G6: &[Gate] = &[sm("Instruction 'add.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
 const G7: &[Gate] = &[
@@ -586,8 +586,8 @@ const G132: &[Gate] = &[
 ];
 const G133: &[Gate] =
     &[sm("Feature 'discard'", &[Target::sm(80)], Stage::Form), ptx("Feature 'discard'", 7, 4, Stage::Form)];
-const G134: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G135: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G134: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G135: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Result)];
 const G136: &[Gate] = &[ptx("Feature 'div.full'", 1, 4, Stage::Form)];
 const G137: &[Gate] =
     &[sm("Instruction 'dp2a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp2a'", 5, 0, Stage::Form)];
@@ -1395,8 +1395,8 @@ const G304: &[Gate] = &[
 ];
 const G305: &[Gate] =
     &[sm("Instruction 'prmt'", &[Target::sm(20)], Stage::Form), ptx("Feature 'prmt'", 2, 0, Stage::Form)];
-const G306: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G307: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G306: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G307: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Result)];
 const G308: &[Gate] = &[
     ptx("Feature 'rcp.approx.f64'", 2, 1, Stage::Form),
     sm("Instruction 'rcp.approx.f64'", &[Target::sm(20)], Stage::Form),
@@ -1543,17 +1543,17 @@ const G335: &[Gate] = &[
 const G336: &[Gate] =
     &[sm("Instruction 'shf'", &[Target::sm(32)], Stage::Form), ptx("Feature 'shf'", 3, 1, Stage::Form)];
 const G337: &[Gate] = &[
-    sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Form),
-    ptx("Feature 'shfl'", 3, 0, Stage::Form),
-    until("Instruction 'shfl' without '.sync'", 6, 4, 70, Stage::Form),
+    sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Result),
+    ptx("Feature 'shfl'", 3, 0, Stage::Result),
+    until("Instruction 'shfl' without '.sync'", 6, 4, 70, Stage::Result),
 ];
 const G338: &[Gate] = &[
-    sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Form),
-    ptx("Feature 'shfl'", 3, 0, Stage::Form),
-    ptx("Feature 'shfl.sync'", 6, 0, Stage::Form),
+    sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Result),
+    ptx("Feature 'shfl'", 3, 0, Stage::Result),
+    ptx("Feature 'shfl.sync'", 6, 0, Stage::Result),
 ];
-const G339: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G340: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G339: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G340: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Result)];
 const G341: &[Gate] = &[
     sm("Instruction 'st'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
@@ -2230,8 +2230,8 @@ const G472: &[Gate] = &[
 const G473: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
-    ptx("Feature 'vote.sync'", 6, 0, Stage::Form),
-    sm("Instruction 'vote.sync'", &[Target::sm(30)], Stage::Form),
+    ptx("Feature 'vote.sync'", 6, 0, Stage::Result),
+    sm("Instruction 'vote.sync'", &[Target::sm(30)], Stage::Result),
 ];
 const G474: &[Gate] =
     &[sm("Instruction 'vset'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];

@@ -96,7 +96,7 @@ impl LocalMemory {
     }
 
     /// The word at a multiple of 4, in all lanes; the caller has checked the bounds.
-    pub fn word(&mut self, address: u64) -> &mut [u32] {
+    fn word(&mut self, address: u64) -> &mut [u32] {
         let (part, address) = match address.checked_sub(STACK_BASE) {
             Some(offset) => (&mut self.stack, offset),
             None => (&mut self.frames, address),
