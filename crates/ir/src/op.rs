@@ -719,7 +719,7 @@ pub enum OpKind {
         semantics: Semantics,
     },
     Texel(Box<TexelOp>),
-    /// Known, checked, not executed by any engine: a kernel that can reach it is not launched.
+    /// It adds a number to a predicate, which nobody executes: a kernel that can reach it is not launched.
     Unsupported {
         form: &'static Form,
         picks: Picks,

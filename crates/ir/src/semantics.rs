@@ -136,10 +136,12 @@ impl Semantics {
         }
     }
 
-    /// Of `atom` and `red`: `.relaxed` and `.gpu` unless something else is written (9.7.13.6, 9.7.13.7).
-    pub(crate) fn of_atomic(picks: &Picks) -> Semantics {
+    /// Of `atom`, `red` and `multimem.red`: `.relaxed` and `.gpu` unless something else is written, of the last `.sys` (9.7.13.6, 9.7.13.7,
+    /// 9.7.9.14).
+    pub(crate) fn of_atomic(opcode: Opcode, picks: &Picks) -> Semantics {
         let (order, scope) = written(picks);
-        Semantics::new(order.unwrap_or(Order::Relaxed), scope.unwrap_or(Scope::Gpu))
+        let default = if opcode == Opcode::Multimem { Scope::Sys } else { Scope::Gpu };
+        Semantics::new(order.unwrap_or(Order::Relaxed), scope.unwrap_or(default))
     }
 
     /// Of `fence`, which is `.acq_rel` unless something else is written, and of `membar`, which stands for `fence.sc`

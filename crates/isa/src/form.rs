@@ -271,6 +271,12 @@ pub enum Effect {
     /// `mov` of registers, special registers, symbols, and packing and unpacking of vectors.
     Mov,
     MovMatrix,
+    /// `multimem.ld_reduce`
+    MultimemLd,
+    /// `multimem.red`
+    MultimemRed,
+    /// `multimem.st`
+    MultimemSt,
     Nanosleep,
     PmEvent,
     Prefetch,
@@ -323,8 +329,6 @@ pub enum Effect {
     QueryCancel,
     WmmaLoad,
     WmmaStore,
-    /// Checked, and refused at launch: what needs several GPUs (`multimem`).
-    Unsupported,
 }
 
 /// What a row does.

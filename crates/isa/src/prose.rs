@@ -1,6 +1,6 @@
 //! What opcodes and modifiers mean, in a few words each.
 
-use crate::{Mod, Opcode};
+use crate::Mod;
 
 /// What instructions with this opcode do.
 pub fn opcode(opcode: &str) -> Option<&'static str> {
@@ -10,15 +10,6 @@ pub fn opcode(opcode: &str) -> Option<&'static str> {
 /// What a modifier asks for. `None` for those that mean something only beside a word before them (`.l` of `shf`).
 pub fn modifier(modifier: Mod) -> Option<&'static str> {
     find(MODIFIERS, modifier.name())
-}
-
-/// Why an instruction of this row is checked, but not executed.
-pub fn refusal(form: &crate::Form) -> &'static str {
-    match form.opcode {
-        Opcode::Tcgen05 => "it has no tensor memory, which such instructions work on",
-        Opcode::Multimem => "it works on the memory of several GPUs",
-        _ => "it is known and checked, but not executed yet",
-    }
 }
 
 fn find(table: &'static [(&str, &'static str)], name: &str) -> Option<&'static str> {
@@ -96,7 +87,10 @@ const OPCODES: &[(&str, &str)] = &[
     ("movmatrix", "transposes a matrix of 8 x 8 halves that a warp holds"),
     ("mul", "a * b; of integers the upper or lower half of the product, or all of it"),
     ("mul24", "product of the low 24 bits of a and b, its upper or lower 32 bits"),
-    ("multimem", "loads, stores and reductions on the same place of several GPUs' memories"),
+    (
+        "multimem",
+        "loads, stores and reductions on the same place of the memories of a team of GPUs, which is a team of one here",
+    ),
     ("nanosleep", "lets others run for about so many nanoseconds"),
     ("neg", "-a"),
     ("not", "a with every bit inverted"),

@@ -399,14 +399,14 @@ impl Launch {
         let (kernel, module) = (&self.kernel, self.loaded.module());
         let message = format!("kernel `{kernel}` is not launched: ptxvm does not execute `{name}`");
         let (index, span) = module.locate(what.span);
-        let mut diagnostic =
-            Diagnostic::error(Code::Unsupported, span, message).note(isa::prose::refusal(what.form));
+        let mut diagnostic = Diagnostic::error(Code::Unsupported, span, message)
+            .note("it adds a number to a predicate, which ptxas accepts, too, and generates no code for");
         let function = module.program().module.functions.get(what.function.index());
         if let Some(function) = function.filter(|function| function.name != *kernel) {
             diagnostic =
                 diagnostic.note(format!("it stands in `{}`, which the kernel can call", function.name));
         }
-        let diagnostic = diagnostic.help("`ptxvm isa --unsupported` lists what is not executed");
+        let diagnostic = diagnostic.help("write the predicate without a number");
         let source = module.sources().nth(index).unwrap_or(module.source());
         Error::Unsupported { source: Arc::clone(source), diagnostic: Box::new(diagnostic) }
     }

@@ -128,8 +128,11 @@ impl Cpu<'_, '_> {
                     return Ok(Flow::Yield);
                 }
             }
+            // The team of GPUs is one.
+            Effect::MultimemLd => self.ld(i)?,
+            Effect::MultimemSt => self.st(i)?,
             // Whoever spins here waits for another thread.
-            Effect::Atom | Effect::Red => {
+            Effect::Atom | Effect::Red | Effect::MultimemRed => {
                 self.atomic(i)?;
                 return Ok(Flow::Yield);
             }
@@ -213,10 +216,6 @@ impl Cpu<'_, '_> {
             | Effect::WgmmaGroup
             | Effect::Prefetch
             | Effect::SetMaxNReg => {}
-            Effect::Unsupported => {
-                let note = format!("`{}` is known and checked, but not executed yet", i.form.opcode);
-                return Err(self.fault(FaultKind::Unsupported, &note));
-            }
         }
         Ok(Flow::Next)
     }

@@ -99,6 +99,10 @@ const EFFECTS: &[(&str, &str)] = &[
         "movmatrix",
         "mov.u32 %r0, %laneid;\nmovmatrix.sync.aligned.m8n8.trans.b16 %r1, %r0;\nst.global.u32 [%rd0], %r1;",
     ),
+    (
+        "multimem",
+        "multimem.red.relaxed.sys.global.add.u32 [%rd0], 5;\nmultimem.ld_reduce.acquire.sys.global.add.u32 %r0, [%rd0];\nmultimem.st.weak.global.u32 [%rd0+4], %r0;",
+    ),
     ("nanosleep", "nanosleep.u32 100;"),
     ("pmevent", "pmevent 1;"),
     ("prefetch", "prefetch.global.L1 [%rd0];"),

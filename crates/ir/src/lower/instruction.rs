@@ -33,9 +33,10 @@ impl Lowering<'_> {
             Effect::Mov => self.mov(i),
             Effect::Cvta => self.cvta(i),
             Effect::IsSpaceP => self.is_space(i),
-            Effect::Ld => self.load(i),
-            Effect::St => self.store(i),
-            Effect::Atom | Effect::Red => self.atomic(i),
+            // Of a team of one.
+            Effect::Ld | Effect::MultimemLd => self.load(i),
+            Effect::St | Effect::MultimemSt => self.store(i),
+            Effect::Atom | Effect::Red | Effect::MultimemRed => self.atomic(i),
             Effect::Bra | Effect::BrxIdx | Effect::Ret | Effect::Exit | Effect::Trap | Effect::Brkpt => {
                 self.control(i, effect);
             }
@@ -110,10 +111,6 @@ impl Lowering<'_> {
                     let src = self.constant(Width::W64, 0);
                     self.push(guard, OpKind::Copy { dst, src });
                 }
-            }
-            Effect::Unsupported => {
-                let guard = self.guard(i);
-                self.push(guard, OpKind::Unsupported { form: i.form, picks: i.picks });
             }
         }
     }

@@ -77,7 +77,7 @@ impl Lowering<'_> {
         self.block().may_spin = true;
         let guard = self.guard(i);
         let ty = i.picks.ty(0);
-        let semantics = Semantics::of_atomic(&i.picks);
+        let semantics = Semantics::of_atomic(i.form.opcode, &i.picks);
         let has_destination = i.form.opcode == Opcode::Atom;
         let (dst, rest) = match &i.operands[..] {
             [dst, rest @ ..] if has_destination => (Some(dst), rest),

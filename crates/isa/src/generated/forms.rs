@@ -10880,7 +10880,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G286,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::MultimemLd),
     },
     Form {
         opcode: Opcode::Multimem,
@@ -10913,7 +10913,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G286,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::MultimemLd),
     },
     Form {
         opcode: Opcode::Multimem,
@@ -10946,7 +10946,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G286,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::MultimemLd),
     },
     Form {
         opcode: Opcode::Multimem,
@@ -11012,7 +11012,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G286,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::MultimemLd),
     },
     Form {
         opcode: Opcode::Multimem,
@@ -11079,7 +11079,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G286,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::MultimemLd),
     },
     Form {
         opcode: Opcode::Multimem,
@@ -11146,7 +11146,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G286,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::MultimemLd),
     },
     Form {
         opcode: Opcode::Multimem,
@@ -11189,7 +11189,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G294,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::MultimemSt),
     },
     Form {
         opcode: Opcode::Multimem,
@@ -11233,7 +11233,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G294,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::MultimemSt),
     },
     Form {
         opcode: Opcode::Multimem,
@@ -11277,7 +11277,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G294,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::MultimemSt),
     },
     Form {
         opcode: Opcode::Multimem,
@@ -11328,7 +11328,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G295,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::MultimemRed),
     },
     Form {
         opcode: Opcode::Multimem,
@@ -11381,7 +11381,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G295,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::MultimemRed),
     },
     Form {
         opcode: Opcode::Multimem,
@@ -11434,7 +11434,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G295,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::MultimemRed),
     },
     Form {
         opcode: Opcode::Nanosleep,
