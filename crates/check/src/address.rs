@@ -39,7 +39,7 @@ impl BodyChecker<'_, '_> {
         self.fit_base((base, offset), lowered.span, place, complaints)
     }
 
-    /// `[map, {x, y}]`: a tensor map, and as many coordinates as the instruction has dimensions.
+    /// `[map, {x, y}]`: a tensor map, and as many coordinates as the instruction takes.
     pub(crate) fn fit_tensor(
         &self,
         lowered: &Lowered,
@@ -48,7 +48,7 @@ impl BodyChecker<'_, '_> {
     ) -> Verdict {
         let Value::Tensor(base, offset, inner) = &lowered.value else { return Verdict::Mismatch };
         let [coordinates] = &inner[..] else { return Verdict::Mismatch };
-        let count = isa::tensor_dimensions(place.context.picks).unwrap_or(0);
+        let count = isa::tensor_coordinates(place.context.picks).unwrap_or(0);
         let spec = &isa::OperandSpec { wider: false, ..*place.spec };
         let numbers = Place { spec, ty: Some(Type::S32), ..*place };
         let coordinates = match fit_vector(coordinates, &numbers, count, complaints) {

@@ -148,6 +148,11 @@ pub(crate) fn special(
             if is_query(written) && !matches!(form.opcode, Opcode::Txq | Opcode::Suq) {
                 return one(format!("Illegal query modifier for instruction '{name}'"));
             }
+            if name.ends_with(".tensor")
+                && let Some(message) = load_mode(name, modifiers)
+            {
+                return one(message);
+            }
             match form.opcode {
                 Opcode::Bar | Opcode::Barrier if picks.types().is_empty() == modifiers.contains(&"red") => {
                     one(format!("Unexpected instruction types specified for '{name}'"))
@@ -228,11 +233,6 @@ pub(crate) fn special(
                 _ if matches!(written, Mod::Relu | Mod::Satfinite) && modifiers.contains(&"sat") => {
                     let written = written.name();
                     one(format!("Modifier '.{written}' cannot be combined with modifier '.sat'"))
-                }
-                _ if written == Mod::Im2colNoOffs => {
-                    let dimensions = isa::tensor_dimensions(picks)?;
-                    let written = written.name();
-                    one(format!("Modifier '.{dimensions}d' cannot be combined with modifier '.{written}'"))
                 }
                 Opcode::Fma if matches!(written, Mod::Relu | Mod::Satfinite) => {
                     one(format!("Unexpected instruction types specified for '{name}'"))
@@ -317,4 +317,20 @@ fn is_tensor_memory(modifier: Mod) -> bool {
 fn has_tensor_memory(modifier: Mod, target: Target) -> bool {
     let has_family = matches!(target.number, 100..120) && target.suffix != isa::Suffix::None;
     has_family && (modifier.name() != "shift" || target.suffix == isa::Suffix::Architecture)
+}
+
+/// A copy of a tensor in a load mode that is for the other direction, or for other dimensions.
+fn load_mode(name: &str, modifiers: &[&str]) -> Option<String> {
+    let written = |is: fn(&str) -> bool| modifiers.iter().copied().find(|&m| is(m));
+    let mode = written(|m| m.starts_with("im2col") || matches!(m, "tile::gather4" | "tile::scatter4"))?;
+    let dimension = written(|m| matches!(m, "1d" | "2d" | "3d" | "4d" | "5d"))?;
+    let space = |name: &str| modifiers.iter().position(|m| m.starts_with(name));
+    // A prefetch names no shared memory.
+    let stores = space("global") < space("shared");
+    if stores != matches!(mode, "im2col_no_offs" | "tile::scatter4") {
+        return Some(format!("Illegal modifier '.{mode}' for instruction '{name}'"));
+    }
+    let fits = if mode.starts_with("tile") { dimension == "2d" } else { dimension >= "3d" };
+    let message = format!("Modifier '.{dimension}' cannot be combined with modifier '.{mode}'");
+    (!fits).then_some(message)
 }

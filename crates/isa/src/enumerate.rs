@@ -125,7 +125,7 @@ fn operand(form: &Form, spec: &OperandSpec, index: usize, picks: &Picks) -> Stri
         OperandKind::Texels => return texels(dimensions(picks)),
         OperandKind::Handle => return "[%b64_8]".into(),
         OperandKind::Address if spec.name == "tensor" => {
-            return texels(crate::tensor_dimensions(picks).unwrap_or(1));
+            return texels(crate::tensor_coordinates(picks).unwrap_or(1));
         }
         // An address of tensor memory.
         OperandKind::Address if form.opcode == Opcode::Tcgen05 && spec.name == "taddr" => {

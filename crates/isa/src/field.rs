@@ -65,7 +65,8 @@ impl Field {
             "clamp" | "trap" | "wrap" | "zero" => "clamp",
             "cluster" | "cta" | "gl" | "gpu" | "sys" => "scope",
             "finite" | "infinite" | "normal" | "notanumber" | "number" | "subnormal" => "testp operation",
-            "im2col" | "im2col_no_offs" | "tile" => ".load_mode",
+            "im2col" | "im2col_no_offs" | "im2col::w" | "im2col::w::128" | "tile" | "tile::gather4"
+            | "tile::scatter4" => ".load_mode",
             "shr15" | "shr7" => "shift-right",
             "sp" | "sp::ordered_metadata" => "sparsity",
             "v2" | "v4" | "v8" => "vector",

@@ -40,6 +40,12 @@ pub fn tensor_dimensions(picks: &Picks) -> Option<usize> {
     all.iter().position(|&modifier| picks.has(modifier)).map(|index| index + 1)
 }
 
+/// The number of coordinates that such an instruction has: one for each dimension, or the column and four rows.
+pub fn tensor_coordinates(picks: &Picks) -> Option<usize> {
+    let names_rows = picks.has(Mod::TileGather4) || picks.has(Mod::TileScatter4);
+    if names_rows { Some(5) } else { tensor_dimensions(picks) }
+}
+
 /// The rows of one opcode; none for a word that is no instruction.
 pub fn forms(opcode: &str) -> &'static [Form] {
     let (start, end) = Opcode::from_name(opcode).map_or((0, 0), form_range);

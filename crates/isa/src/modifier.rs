@@ -78,6 +78,8 @@ impl Mod {
                 | Mod::CtaGroup2
                 | Mod::Im2col
                 | Mod::Im2colNoOffs
+                | Mod::Im2colW
+                | Mod::Im2colW128
                 | Mod::Max
                 | Mod::Min
                 | Mod::MulticastCluster
@@ -89,6 +91,8 @@ impl Mod {
                 | Mod::Satfinite
                 | Mod::Sync
                 | Mod::Tile
+                | Mod::TileGather4
+                | Mod::TileScatter4
                 | Mod::Xor
         )
     }

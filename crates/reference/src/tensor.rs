@@ -69,17 +69,17 @@ impl Cpu<'_, '_> {
             if i.picks.has(Mod::CtaGroup2) {
                 // Of the pair of blocks that receives the data, the one that the object's address names.
                 let object = object.in_block(to.rank() & !1 | object.rank() & 1);
-                self.complete_copy(object, object, map.box_bytes())?;
+                self.complete_copy(object, object, map.box_bytes(&place))?;
             } else {
-                self.complete_copy(own, to, map.box_bytes())?;
+                self.complete_copy(own, to, map.box_bytes(&place))?;
             }
         }
         Ok(())
     }
 
     /// Where a box is in shared memory, all of which must be there.
-    fn check_box(&self, map: &TensorMap, at: Address, write: bool) -> Step {
-        let bytes = map.shared_bytes();
+    fn check_box(&self, map: &TensorMap, place: &Place, at: Address, write: bool) -> Step {
+        let bytes = map.shared_bytes(place);
         if !at.at.is_multiple_of(128) {
             return Err(self.access_fault(FaultKind::Misaligned, at, bytes, write));
         }
@@ -90,7 +90,7 @@ impl Cpu<'_, '_> {
     }
 
     fn load_box(&mut self, map: &TensorMap, place: &Place, to: Address) -> Step {
-        self.check_box(map, to, true)?;
+        self.check_box(map, place, to, true)?;
         for row in map.rows(place) {
             let mut line = vec![map.fill_byte(); map.row_bytes()];
             if !row.inside.is_empty() {
@@ -116,7 +116,7 @@ impl Cpu<'_, '_> {
         ty: Option<Type>,
         from: Address,
     ) -> Step {
-        self.check_box(map, from, false)?;
+        self.check_box(map, place, from, false)?;
         for row in map.rows(place).filter(|row| !row.inside.is_empty()) {
             let mut line = vec![0; map.row_bytes()];
             let mut pieces = Vec::new();

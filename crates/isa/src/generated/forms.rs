@@ -471,54 +471,128 @@ const G102: &[Gate] = &[
     sm("Feature 'cp.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.tensor'", 8, 0, Stage::Form),
 ];
-const G103: &[Gate] = &[
+const G103: &[Gate] = &[sm(
+    "Feature '.tile::gather4 with destination state space as .shared::cluster'",
+    &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+    Stage::Form,
+)];
+const G104: &[Gate] = &[sm(
+    "Feature '.tile::gather4 with destination state space as .shared::cta'",
+    &[Target::sm(100)],
+    Stage::Form,
+)];
+const G105: &[Gate] = &[sm(
+    "Feature '.im2col::w with destination state space as .shared::cluster'",
+    &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+    Stage::Form,
+)];
+const G106: &[Gate] = &[sm(
+    "Feature '.im2col::w with destination state space as .shared::cta'",
+    &[Target::sm(100)],
+    Stage::Form,
+)];
+const G107: &[Gate] = &[
+    sm("Feature 'cp.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'cp.async.bulk.tensor'", 8, 0, Stage::Form),
+    sm(
+        "Feature '.im2col::w::128'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G108: &[Gate] = &[
+    sm("Feature 'cp.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'cp.async.bulk.tensor'", 8, 0, Stage::Form),
+    sm(
+        "Feature '.tile::scatter4'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G109: &[Gate] = &[
     sm("Feature 'cp.reduce.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.reduce.async.bulk.tensor'", 8, 0, Stage::Form),
 ];
-const G104: &[Gate] = &[
+const G110: &[Gate] = &[
+    sm("Feature 'cp.reduce.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'cp.reduce.async.bulk.tensor'", 8, 0, Stage::Form),
+    sm(
+        "Feature '.tile::scatter4'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G111: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
 ];
-const G105: &[Gate] = &[
+const G112: &[Gate] = &[
+    sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
+    sm(
+        "Feature '.tile::gather4 with cp.async.bulk.prefetch.tensor'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G113: &[Gate] = &[
+    sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
+    sm(
+        "Feature '.im2col::w with cp.async.bulk.prefetch.tensor'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G114: &[Gate] = &[
+    sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
+    sm(
+        "Feature '.im2col::w::128'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G115: &[Gate] = &[
     sm("Feature 'createpolicy'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'createpolicy'", 7, 4, Stage::Form),
 ];
-const G106: &[Gate] = &[ptx("Feature 'cvt.ftz with 64 bits'", 1, 5, Stage::Form)];
-const G107: &[Gate] = &[
+const G116: &[Gate] = &[ptx("Feature 'cvt.ftz with 64 bits'", 1, 5, Stage::Form)];
+const G117: &[Gate] = &[
     sm("Feature 'cvt with {types}'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with {types}'", 7, 8, Stage::Form),
 ];
-const G108: &[Gate] = &[ptx("Feature 'cvt.ftz from 8 bits'", 1, 5, Stage::Form)];
-const G109: &[Gate] = &[
+const G118: &[Gate] = &[ptx("Feature 'cvt.ftz from 8 bits'", 1, 5, Stage::Form)];
+const G119: &[Gate] = &[
     sm("Feature 'cvt with .f32.bf16.ftz'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .f32.bf16.ftz'", 7, 8, Stage::Form),
 ];
-const G110: &[Gate] = &[
+const G120: &[Gate] = &[
     sm("Feature 'cvt with .f32.bf16'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'cvt with .f32.bf16'", 7, 1, Stage::Form),
 ];
-const G111: &[Gate] =
+const G121: &[Gate] =
     &[ptx("Feature '.relu'", 7, 0, Stage::Token), sm("Modifier '.relu'", &[Target::sm(80)], Stage::Token)];
-const G112: &[Gate] = &[
+const G122: &[Gate] = &[
     ptx("Feature '.satfinite'", 6, 0, Stage::Token),
     sm("Feature '.satfinite'", &[Target::sm(70)], Stage::Token),
 ];
-const G113: &[Gate] = &[ptx("Modifier '.satfinite on this conversion'", 8, 1, Stage::Form)];
-const G114: &[Gate] =
+const G123: &[Gate] = &[ptx("Modifier '.satfinite on this conversion'", 8, 1, Stage::Form)];
+const G124: &[Gate] =
     &[sm("Feature '.tf32'", &[Target::sm(80)], Stage::Token), ptx("Feature '.tf32'", 7, 0, Stage::Token)];
-const G115: &[Gate] = &[
+const G125: &[Gate] = &[
     ptx("Modifier '.satfinite on this conversion'", 8, 6, Stage::Form),
     sm("Modifier '.satfinite on this conversion'", &[Target::sm(100)], Stage::Form),
 ];
-const G116: &[Gate] = &[
+const G126: &[Gate] = &[
     sm("Feature 'cvt with .tf32.f32 and this rounding'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .tf32.f32 and this rounding'", 7, 8, Stage::Form),
 ];
-const G117: &[Gate] = &[
+const G127: &[Gate] = &[
     sm("Feature 'cvt{types}'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'cvt{types}'", 7, 0, Stage::Form),
 ];
-const G118: &[Gate] = &[
+const G128: &[Gate] = &[
     ptx("Feature '.rs'", 8, 7, Stage::Form),
     sm(
         "Feature '.rs'",
@@ -530,15 +604,15 @@ const G118: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G119: &[Gate] = &[
+const G129: &[Gate] = &[
     sm("Feature 'cvt with .e4m3x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .e4m3x2'", 7, 8, Stage::Form),
 ];
-const G120: &[Gate] = &[
+const G130: &[Gate] = &[
     sm("Feature 'cvt with .e5m2x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .e5m2x2'", 7, 8, Stage::Form),
 ];
-const G121: &[Gate] = &[
+const G131: &[Gate] = &[
     ptx("Feature 'cvt{types}'", 8, 6, Stage::Form),
     sm(
         "Feature 'cvt{types}'",
@@ -550,7 +624,7 @@ const G121: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G122: &[Gate] = &[
+const G132: &[Gate] = &[
     ptx("Feature 'cvt with .ue8m0x2'", 8, 6, Stage::Form),
     sm(
         "Instruction 'cvt with .ue8m0x2'",
@@ -562,83 +636,83 @@ const G122: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G123: &[Gate] =
+const G133: &[Gate] =
     &[sm("Feature 'cvt.pack'", &[Target::sm(72)], Stage::Form), ptx("Feature 'cvt.pack'", 6, 5, Stage::Form)];
-const G124: &[Gate] =
+const G134: &[Gate] =
     &[sm("Feature '.u2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u2'", 6, 5, Stage::Token)];
-const G125: &[Gate] =
+const G135: &[Gate] =
     &[sm("Feature '.s2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s2'", 6, 5, Stage::Token)];
-const G126: &[Gate] =
+const G136: &[Gate] =
     &[sm("Feature '.u4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u4'", 6, 3, Stage::Token)];
-const G127: &[Gate] =
+const G137: &[Gate] =
     &[sm("Feature '.s4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s4'", 6, 3, Stage::Token)];
-const G128: &[Gate] = &[ptx("Feature '::entry'", 8, 3, Stage::Token)];
-const G129: &[Gate] = &[ptx("Feature 'cvta/isspacep with .const state space'", 3, 1, Stage::Form)];
-const G130: &[Gate] = &[
+const G138: &[Gate] = &[ptx("Feature '::entry'", 8, 3, Stage::Token)];
+const G139: &[Gate] = &[ptx("Feature 'cvta/isspacep with .const state space'", 3, 1, Stage::Form)];
+const G140: &[Gate] = &[
     sm("Feature 'cvta/isspacep with .param state space'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'cvta/isspacep with .param state space'", 7, 7, Stage::Form),
 ];
-const G131: &[Gate] =
+const G141: &[Gate] =
     &[sm("Instruction 'cvta'", &[Target::sm(20)], Stage::Form), ptx("Feature 'cvta'", 2, 0, Stage::Form)];
-const G132: &[Gate] = &[
+const G142: &[Gate] = &[
     sm("Instruction 'cvta.to'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'cvta.to'", 2, 0, Stage::Form),
 ];
-const G133: &[Gate] =
+const G143: &[Gate] =
     &[sm("Feature 'discard'", &[Target::sm(80)], Stage::Form), ptx("Feature 'discard'", 7, 4, Stage::Form)];
-const G134: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Result)];
-const G135: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Result)];
-const G136: &[Gate] = &[ptx("Feature 'div.full'", 1, 4, Stage::Form)];
-const G137: &[Gate] =
+const G144: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G145: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Result)];
+const G146: &[Gate] = &[ptx("Feature 'div.full'", 1, 4, Stage::Form)];
+const G147: &[Gate] =
     &[sm("Instruction 'dp2a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp2a'", 5, 0, Stage::Form)];
-const G138: &[Gate] =
+const G148: &[Gate] =
     &[sm("Instruction 'dp4a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp4a'", 5, 0, Stage::Form)];
-const G139: &[Gate] =
+const G149: &[Gate] =
     &[ptx("Feature 'elect'", 8, 0, Stage::Form), sm("Feature 'elect'", &[Target::sm(90)], Stage::Form)];
-const G140: &[Gate] = &[
+const G150: &[Gate] = &[
     sm("Feature 'ex2.f16/f16x2'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ex2.f16/f16x2'", 7, 0, Stage::Form),
 ];
-const G141: &[Gate] = &[
+const G151: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'ex2.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'ex2.bf16'", 7, 8, Stage::Form),
 ];
-const G142: &[Gate] = &[
+const G152: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'ex2.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'ex2.bf16x2'", 7, 8, Stage::Form),
 ];
-const G143: &[Gate] =
+const G153: &[Gate] =
     &[ptx("Feature '.sc'", 6, 0, Stage::Result), sm("Feature '.sc'", &[Target::sm(70)], Stage::Result)];
-const G144: &[Gate] =
+const G154: &[Gate] =
     &[sm("Modifier '.async'", &[Target::sm(90)], Stage::Token), ptx("Modifier '.async'", 8, 0, Stage::Token)];
-const G145: &[Gate] = &[
+const G155: &[Gate] = &[
     sm("Feature 'fence with .acquire or .release'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'fence with .acquire or .release'", 8, 6, Stage::Form),
 ];
-const G146: &[Gate] = &[
+const G156: &[Gate] = &[
     ptx("Feature 'fence instruction'", 6, 0, Stage::Form),
     sm("Feature 'fence instruction'", &[Target::sm(70)], Stage::Form),
 ];
-const G147: &[Gate] = &[
+const G157: &[Gate] = &[
     sm("Feature '.sync_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.sync_restrict'", 8, 6, Stage::Token),
 ];
-const G148: &[Gate] = &[
+const G158: &[Gate] = &[
     sm("Feature '.op_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.op_restrict'", 8, 0, Stage::Token),
 ];
-const G149: &[Gate] =
+const G159: &[Gate] =
     &[sm("Modifier '.alias'", &[Target::sm(60)], Stage::Token), ptx("Modifier '.alias'", 7, 5, Stage::Token)];
-const G150: &[Gate] = &[
+const G160: &[Gate] = &[
     ptx("Feature 'fence.proxy'", 7, 5, Stage::Form),
     sm("Feature 'fence.proxy'", &[Target::sm(70)], Stage::Form),
 ];
-const G151: &[Gate] = &[
+const G161: &[Gate] = &[
     ptx("Feature 'fence.proxy with unidirection proxy fence'", 8, 3, Stage::Form),
     sm(
         "Instruction 'fence.proxy with unidirection proxy fence'",
@@ -646,95 +720,95 @@ const G151: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G152: &[Gate] = &[
+const G162: &[Gate] = &[
     ptx("Feature 'fma.f32'", 2, 0, Stage::Result),
     sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late),
 ];
-const G153: &[Gate] = &[
+const G163: &[Gate] = &[
     sm("Feature 'fma.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32x2'", 8, 6, Stage::Form),
 ];
-const G154: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
-const G155: &[Gate] =
+const G164: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
+const G165: &[Gate] =
     &[sm("Modifier '.oob'", &[Target::sm(90)], Stage::Token), ptx("Feature '.oob'", 8, 1, Stage::Token)];
-const G156: &[Gate] = &[
+const G166: &[Gate] = &[
     sm("Feature 'fma.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.f16'", 8, 6, Stage::Form),
 ];
-const G157: &[Gate] = &[
+const G167: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'fma.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G158: &[Gate] =
+const G168: &[Gate] =
     &[sm("Instruction 'fns'", &[Target::sm(30)], Stage::Form), ptx("Feature 'fns'", 6, 0, Stage::Form)];
-const G159: &[Gate] = &[
+const G169: &[Gate] = &[
     sm("Feature 'getctarank'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'getctarank'", 7, 8, Stage::Form),
 ];
-const G160: &[Gate] = &[
+const G170: &[Gate] = &[
     sm("Modifier '.launch_dependents'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.launch_dependents'", 7, 8, Stage::Token),
 ];
-const G161: &[Gate] =
+const G171: &[Gate] =
     &[sm("Modifier '.wait'", &[Target::sm(90)], Stage::Token), ptx("Modifier '.wait'", 7, 8, Stage::Token)];
-const G162: &[Gate] = &[
+const G172: &[Gate] = &[
     ptx("Feature 'griddepcontrol'", 7, 8, Stage::Form),
     sm("Feature 'griddepcontrol'", &[Target::sm(90)], Stage::Form),
 ];
-const G163: &[Gate] = &[
+const G173: &[Gate] = &[
     sm("Instruction 'isspacep'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'isspacep'", 2, 0, Stage::Form),
 ];
-const G164: &[Gate] = &[
+const G174: &[Gate] = &[
     sm("Instruction 'istypep'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'istypep'", 4, 0, Stage::Form),
 ];
-const G165: &[Gate] =
+const G175: &[Gate] =
     &[ptx("Feature '.weak'", 6, 0, Stage::Result), sm("Feature '.weak'", &[Target::sm(70)], Stage::Result)];
-const G166: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
-const G167: &[Gate] = &[
+const G176: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
+const G177: &[Gate] = &[
     sm("Instruction 'ld'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G168: &[Gate] = &[
+const G178: &[Gate] = &[
     ptx("Feature '256 bit wide load/store'", 8, 8, Stage::Form),
     sm("Feature '256 bit wide load/store'", &[Target::sm(100)], Stage::Form),
 ];
-const G169: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
-const G170: &[Gate] = &[
+const G179: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
+const G180: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_normal' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G171: &[Gate] = &[
+const G181: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_unchanged' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G172: &[Gate] = &[
+const G182: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_first' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G173: &[Gate] = &[
+const G183: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_last' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G174: &[Gate] = &[
+const G184: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.no_allocate' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G175: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
-const G176: &[Gate] =
+const G185: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
+const G186: &[Gate] =
     &[ptx("Feature '.mmio'", 8, 2, Stage::Token), sm("Feature '.mmio'", &[Target::sm(70)], Stage::Token)];
-const G177: &[Gate] =
+const G187: &[Gate] =
     &[sm("Instruction 'ld.nc'", &[Target::sm(32)], Stage::Token), ptx("Feature '.nc'", 3, 1, Stage::Token)];
-const G178: &[Gate] = &[
+const G188: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.m8n8'", 6, 5, Stage::Form),
     sm("Modifier '.m8n8'", &[Target::sm(75)], Stage::Form),
 ];
-const G179: &[Gate] = &[
+const G189: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.b8x16'", 8, 6, Stage::Form),
@@ -748,12 +822,12 @@ const G179: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G180: &[Gate] = &[sm(
+const G190: &[Gate] = &[sm(
     "Feature '.m16n16'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
     Stage::Token,
 )];
-const G181: &[Gate] = &[
+const G191: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.m16n16'", 8, 6, Stage::Form),
@@ -767,83 +841,83 @@ const G181: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G182: &[Gate] =
+const G192: &[Gate] =
     &[sm("Instruction 'ldu'", &[Target::sm(20)], Stage::Form), ptx("Feature 'ldu'", 2, 0, Stage::Form)];
-const G183: &[Gate] =
+const G193: &[Gate] =
     &[sm("Instruction 'lop3'", &[Target::sm(50)], Stage::Form), ptx("Feature 'lop3'", 4, 3, Stage::Form)];
-const G184: &[Gate] = &[
+const G194: &[Gate] = &[
     sm("Instruction 'lop3.<BoolOp>'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'lop3.<BoolOp>'", 8, 2, Stage::Form),
 ];
-const G185: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G186: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G187: &[Gate] =
+const G195: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G196: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G197: &[Gate] =
     &[sm("Instruction 'mad.cc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'mad.cc'", 3, 0, Stage::Form)];
-const G188: &[Gate] =
+const G198: &[Gate] =
     &[sm("Instruction 'madc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'madc'", 3, 0, Stage::Form)];
-const G189: &[Gate] =
+const G199: &[Gate] =
     &[sm("Feature 'mapa'", &[Target::sm(90)], Stage::Form), ptx("Feature 'mapa'", 7, 8, Stage::Form)];
-const G190: &[Gate] =
+const G200: &[Gate] =
     &[ptx("Feature 'match'", 6, 0, Stage::Form), sm("Instruction 'match'", &[Target::sm(70)], Stage::Form)];
-const G191: &[Gate] =
+const G201: &[Gate] =
     &[ptx("Feature '.NaN'", 7, 0, Stage::Late), sm("Modifier '.NaN'", &[Target::sm(80)], Stage::Late)];
-const G192: &[Gate] = &[
+const G202: &[Gate] = &[
     ptx("Feature '.xorsign'", 7, 2, Stage::Late),
     sm("Modifier '.xorsign'", &[Target::sm(86)], Stage::Late),
 ];
-const G193: &[Gate] =
+const G203: &[Gate] =
     &[sm("Feature '.abs'", &[Target::sm(86)], Stage::Token), ptx("Feature '.abs'", 7, 2, Stage::Token)];
-const G194: &[Gate] = &[
+const G204: &[Gate] = &[
     sm("Feature 'max.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'max.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G195: &[Gate] = &[
+const G205: &[Gate] = &[
     sm("Feature 'max.f16 or max.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'max.f16 or max.f16x2'", 7, 0, Stage::Late),
 ];
-const G196: &[Gate] = &[
+const G206: &[Gate] = &[
     ptx("Feature 'max.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G197: &[Gate] = &[
+const G207: &[Gate] = &[
     ptx("Feature 'max.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G198: &[Gate] =
+const G208: &[Gate] =
     &[sm("Feature 'max.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'max.relu'", 8, 0, Stage::Form)];
-const G199: &[Gate] = &[
+const G209: &[Gate] = &[
     ptx("Feature 'mbarrier.init'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.init'", &[Target::sm(80)], Stage::Form),
 ];
-const G200: &[Gate] = &[
+const G210: &[Gate] = &[
     ptx("Feature 'mbarrier.inval'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.inval'", &[Target::sm(80)], Stage::Form),
 ];
-const G201: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
-const G202: &[Gate] = &[
+const G211: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
+const G212: &[Gate] = &[
     ptx("Feature 'mbarrier.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G203: &[Gate] = &[
+const G213: &[Gate] = &[
     ptx("Feature 'mbarrier.complete_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.complete_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G204: &[Gate] = &[
+const G214: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
 ];
-const G205: &[Gate] = &[
+const G215: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
 ];
-const G206: &[Gate] = &[
+const G216: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive'", 8, 6, Stage::Form),
 ];
-const G207: &[Gate] = &[
+const G217: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
     sm(
@@ -858,41 +932,41 @@ const G207: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G208: &[Gate] = &[
+const G218: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G209: &[Gate] = &[
+const G219: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G210: &[Gate] = &[
+const G220: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
 ];
-const G211: &[Gate] = &[
+const G221: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", 8, 6, Stage::Form),
 ];
-const G212: &[Gate] = &[
+const G222: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Form),
 ];
-const G213: &[Gate] = &[
+const G223: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
 ];
-const G214: &[Gate] = &[
+const G224: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop'", 8, 6, Stage::Form),
 ];
-const G215: &[Gate] = &[
+const G225: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Form),
     sm(
@@ -907,181 +981,181 @@ const G215: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G216: &[Gate] = &[
+const G226: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G217: &[Gate] = &[
+const G227: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G218: &[Gate] = &[
+const G228: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
 ];
-const G219: &[Gate] = &[
+const G229: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", 8, 6, Stage::Form),
 ];
-const G220: &[Gate] = &[
+const G230: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.test_wait'", &[Target::sm(80)], Stage::Form),
 ];
-const G221: &[Gate] = &[
+const G231: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait'", 8, 0, Stage::Form),
 ];
-const G222: &[Gate] = &[
+const G232: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait'", 8, 6, Stage::Form),
 ];
-const G223: &[Gate] = &[
+const G233: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait.parity'", 7, 1, Stage::Form),
     sm("Feature 'mbarrier.test_wait.parity'", &[Target::sm(80)], Stage::Form),
 ];
-const G224: &[Gate] = &[
+const G234: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait.parity'", 8, 0, Stage::Form),
 ];
-const G225: &[Gate] = &[
+const G235: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", 8, 6, Stage::Form),
 ];
-const G226: &[Gate] = &[
+const G236: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
 ];
-const G227: &[Gate] = &[
+const G237: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait'", 8, 0, Stage::Form),
 ];
-const G228: &[Gate] = &[
+const G238: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait'", 8, 6, Stage::Form),
 ];
-const G229: &[Gate] = &[
+const G239: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait.parity'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
 ];
-const G230: &[Gate] = &[
+const G240: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait.parity'", 8, 0, Stage::Form),
 ];
-const G231: &[Gate] = &[
+const G241: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", 8, 6, Stage::Form),
 ];
-const G232: &[Gate] = &[
+const G242: &[Gate] = &[
     ptx("Feature 'mbarrier.pending_count'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.pending_count'", &[Target::sm(80)], Stage::Form),
 ];
-const G233: &[Gate] = &[
+const G243: &[Gate] = &[
     ptx("Feature 'membar.sys'", 2, 0, Stage::Form),
     sm("Instruction 'membar.sys'", &[Target::sm(20)], Stage::Form),
 ];
-const G234: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
-const G235: &[Gate] = &[
+const G244: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
+const G245: &[Gate] = &[
     ptx("Feature 'membar.proxy'", 7, 5, Stage::Form),
     sm("Feature 'membar.proxy'", &[Target::sm(60)], Stage::Form),
 ];
-const G236: &[Gate] = &[
+const G246: &[Gate] = &[
     sm("Feature 'min.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'min.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G237: &[Gate] = &[
+const G247: &[Gate] = &[
     sm("Feature 'min.f16 or min.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'min.f16 or min.f16x2'", 7, 0, Stage::Late),
 ];
-const G238: &[Gate] = &[
+const G248: &[Gate] = &[
     ptx("Feature 'min.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G239: &[Gate] = &[
+const G249: &[Gate] = &[
     ptx("Feature 'min.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G240: &[Gate] =
+const G250: &[Gate] =
     &[sm("Feature 'min.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'min.relu'", 8, 0, Stage::Form)];
-const G241: &[Gate] = &[
+const G251: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.m8n8k4'", 6, 4, Stage::Form),
     sm("Feature '.m8n8k4'", &[Target::sm(70)], Stage::Form),
 ];
-const G242: &[Gate] =
+const G252: &[Gate] =
     &[ptx("Feature '.m16n8k8'", 6, 5, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(75)], Stage::Form)];
-const G243: &[Gate] = &[
+const G253: &[Gate] = &[
     ptx("Feature '.m16n8k16'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k16'", &[Target::sm(80)], Stage::Form),
 ];
-const G244: &[Gate] =
+const G254: &[Gate] =
     &[ptx("Feature 'mma'", 6, 4, Stage::Form), sm("Feature 'mma'", &[Target::sm(70)], Stage::Form)];
-const G245: &[Gate] =
+const G255: &[Gate] =
     &[ptx("Feature '.m16n8k8'", 7, 0, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(80)], Stage::Form)];
-const G246: &[Gate] =
+const G256: &[Gate] =
     &[ptx("Feature '.m16n8k4'", 7, 0, Stage::Form), sm("Feature '.m16n8k4'", &[Target::sm(80)], Stage::Form)];
-const G247: &[Gate] = &[
+const G257: &[Gate] = &[
     ptx("Feature '.m8n8k4 with double types'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k4 with double types'", &[Target::sm(80)], Stage::Form),
 ];
-const G248: &[Gate] = &[
+const G258: &[Gate] = &[
     ptx("Feature '.m16n8k4 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k4 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G249: &[Gate] = &[
+const G259: &[Gate] = &[
     ptx("Feature '.m16n8k8 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k8 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G250: &[Gate] = &[
+const G260: &[Gate] = &[
     ptx("Feature '.m16n8k16 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k16 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G251: &[Gate] =
+const G261: &[Gate] =
     &[ptx("Feature '.m8n8k16'", 6, 5, Stage::Form), sm("Feature '.m8n8k16'", &[Target::sm(75)], Stage::Form)];
-const G252: &[Gate] = &[
+const G262: &[Gate] = &[
     ptx("Feature '.m16n8k32'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k32'", &[Target::sm(80)], Stage::Form),
 ];
-const G253: &[Gate] =
+const G263: &[Gate] =
     &[ptx("Feature '.m8n8k32'", 6, 5, Stage::Form), sm("Feature '.m8n8k32'", &[Target::sm(75)], Stage::Form)];
-const G254: &[Gate] = &[
+const G264: &[Gate] = &[
     ptx("Feature '.m16n8k64'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k64'", &[Target::sm(80)], Stage::Form),
 ];
-const G255: &[Gate] =
+const G265: &[Gate] =
     &[sm("Feature '.b1'", &[Target::sm(75)], Stage::Token), ptx("Feature '.b1'", 6, 3, Stage::Token)];
-const G256: &[Gate] = &[
+const G266: &[Gate] = &[
     ptx("Modifier '.and' on 'mma'", 7, 1, Stage::Form),
     sm("Modifier '.and' on 'mma'", &[Target::sm(80)], Stage::Form),
 ];
-const G257: &[Gate] = &[
+const G267: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G258: &[Gate] = &[
+const G268: &[Gate] = &[
     ptx("Feature '.m16n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k128'", &[Target::sm(80)], Stage::Form),
 ];
-const G259: &[Gate] = &[
+const G269: &[Gate] = &[
     ptx("Feature '.m16n8k256'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k256'", &[Target::sm(80)], Stage::Form),
 ];
-const G260: &[Gate] = &[
+const G270: &[Gate] = &[
     ptx("Feature '.kind::f8f6f4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::f8f6f4'",
@@ -1093,11 +1167,11 @@ const G260: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G261: &[Gate] =
+const G271: &[Gate] =
     &[ptx("Feature 'mma with FP8 floating point type and .m16n8k16 shape'", 8, 7, Stage::Form)];
-const G262: &[Gate] =
+const G272: &[Gate] =
     &[ptx("Feature 'mma with FP8 floating point type and FP16 accumulation'", 8, 7, Stage::Form)];
-const G263: &[Gate] = &[
+const G273: &[Gate] = &[
     ptx("Feature '.kind::f8f6f4'", 8, 6, Stage::Form),
     sm(
         "Feature '.kind::f8f6f4'",
@@ -1109,11 +1183,11 @@ const G263: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G264: &[Gate] = &[
+const G274: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G265: &[Gate] = &[
+const G275: &[Gate] = &[
     ptx("Feature 'mma with with FP6/FP4 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with FP6/FP4 floating point type'",
@@ -1121,17 +1195,17 @@ const G265: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G266: &[Gate] = &[
+const G276: &[Gate] = &[
     ptx("Feature '.sp::ordered_metadata'", 8, 5, Stage::Token),
     sm("Feature '.sp::ordered_metadata'", &[Target::sm(80)], Stage::Token),
 ];
-const G267: &[Gate] = &[
+const G277: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
     sm("Feature 'Sparse MMA'", &[Target::sm(80)], Stage::Form),
 ];
-const G268: &[Gate] = &[
+const G278: &[Gate] = &[
     ptx("Feature 'mma with with F16 accumulator and F8 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with F16 accumulator and F8 floating point type'",
@@ -1139,7 +1213,7 @@ const G268: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G269: &[Gate] = &[
+const G279: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
@@ -1147,7 +1221,7 @@ const G269: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G270: &[Gate] = &[
+const G280: &[Gate] = &[
     ptx("Feature '.kind::mxf4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::mxf4'",
@@ -1159,7 +1233,7 @@ const G270: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G271: &[Gate] = &[
+const G281: &[Gate] = &[
     ptx("Feature '.block_scale'", 8, 6, Stage::Token),
     sm(
         "Feature '.block_scale'",
@@ -1171,7 +1245,7 @@ const G271: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G272: &[Gate] = &[
+const G282: &[Gate] = &[
     ptx("Feature '.scale_vec::2X'", 8, 6, Stage::Token),
     sm(
         "Feature '.scale_vec::2X'",
@@ -1184,11 +1258,11 @@ const G272: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G273: &[Gate] = &[
+const G283: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
     sm("Instruction 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
 ];
-const G274: &[Gate] = &[
+const G284: &[Gate] = &[
     ptx("Feature '.kind::mxf4nvf4'", 8, 7, Stage::Token),
     sm(
         "Feature '.kind::mxf4nvf4'",
@@ -1200,7 +1274,7 @@ const G274: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G275: &[Gate] = &[
+const G285: &[Gate] = &[
     ptx("Feature '.scale_vec::4X'", 8, 7, Stage::Token),
     sm(
         "Feature '.scale_vec::4X'",
@@ -1213,8 +1287,8 @@ const G275: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G276: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
-const G277: &[Gate] = &[
+const G286: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
+const G287: &[Gate] = &[
     ptx("Feature '.kind::mxf8f6f4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::mxf8f6f4'",
@@ -1226,7 +1300,7 @@ const G277: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G278: &[Gate] = &[
+const G288: &[Gate] = &[
     ptx("Feature '.scale_vec::1X'", 8, 6, Stage::Token),
     sm(
         "Feature '.scale_vec::1X'",
@@ -1239,7 +1313,7 @@ const G278: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G279: &[Gate] = &[
+const G289: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
     sm("Instruction 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
     sm(
@@ -1248,34 +1322,34 @@ const G279: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G280: &[Gate] = &[
+const G290: &[Gate] = &[
     sm("Feature 'movmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'movmatrix'", 7, 8, Stage::Form),
 ];
-const G281: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G282: &[Gate] = &[
+const G291: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G292: &[Gate] = &[
     sm("Feature 'mul.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'mul.f32x2'", 8, 6, Stage::Form),
 ];
-const G283: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G284: &[Gate] = &[
+const G293: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G294: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16'", 7, 8, Stage::Form),
 ];
-const G285: &[Gate] = &[
+const G295: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16x2'", 7, 8, Stage::Form),
 ];
-const G286: &[Gate] = &[
+const G296: &[Gate] = &[
     sm("Feature 'multimem.ld_reduce'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.ld_reduce'", 8, 1, Stage::Form),
 ];
-const G287: &[Gate] = &[
+const G297: &[Gate] = &[
     ptx("Feature '.e5m2'", 8, 6, Stage::Form),
     sm(
         "Feature '.e5m2'",
@@ -1288,7 +1362,7 @@ const G287: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G288: &[Gate] = &[
+const G298: &[Gate] = &[
     ptx("Feature '.e5m2x2'", 8, 6, Stage::Form),
     sm(
         "Feature '.e5m2x2'",
@@ -1301,7 +1375,7 @@ const G288: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G289: &[Gate] = &[
+const G299: &[Gate] = &[
     ptx("Feature '.e5m2x4'", 8, 6, Stage::Form),
     sm(
         "Feature '.e5m2x4'",
@@ -1314,7 +1388,7 @@ const G289: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G290: &[Gate] = &[
+const G300: &[Gate] = &[
     ptx("Feature '.e4m3'", 8, 6, Stage::Form),
     sm(
         "Feature '.e4m3'",
@@ -1327,7 +1401,7 @@ const G290: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G291: &[Gate] = &[
+const G301: &[Gate] = &[
     ptx("Feature '.e4m3x2'", 8, 6, Stage::Form),
     sm(
         "Feature '.e4m3x2'",
@@ -1340,7 +1414,7 @@ const G291: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G292: &[Gate] = &[
+const G302: &[Gate] = &[
     ptx("Feature '.e4m3x4'", 8, 6, Stage::Form),
     sm(
         "Feature '.e4m3x4'",
@@ -1353,138 +1427,138 @@ const G292: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G293: &[Gate] = &[
+const G303: &[Gate] = &[
     sm("Modifier '.acc::f32'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.acc::f32'", 8, 2, Stage::Form),
 ];
-const G294: &[Gate] = &[
+const G304: &[Gate] = &[
     sm("Feature 'multimem.st'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.st'", 8, 1, Stage::Form),
 ];
-const G295: &[Gate] = &[
+const G305: &[Gate] = &[
     sm("Feature 'multimem.red'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.red'", 8, 1, Stage::Form),
 ];
-const G296: &[Gate] = &[
+const G306: &[Gate] = &[
     sm("Instruction 'nanosleep'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'nanosleep'", 6, 2, Stage::Form),
 ];
-const G297: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
-const G298: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
-const G299: &[Gate] = &[
+const G307: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
+const G308: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
+const G309: &[Gate] = &[
     ptx("Feature 'pmevent.mask'", 3, 0, Stage::Form),
     sm("Feature 'pmevent.mask'", &[Target::sm(20)], Stage::Form),
 ];
-const G300: &[Gate] =
+const G310: &[Gate] =
     &[sm("Instruction 'popc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'popc'", 2, 0, Stage::Form)];
-const G301: &[Gate] = &[
+const G311: &[Gate] = &[
     sm("Instruction 'prefetch'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetch'", 2, 0, Stage::Form),
 ];
-const G302: &[Gate] = &[
+const G312: &[Gate] = &[
     ptx("Modifier 'cache eviction priority' on 'prefetch'", 7, 4, Stage::Token),
     sm("Modifier 'cache eviction priority' on 'prefetch'", &[Target::sm(80)], Stage::Token),
 ];
-const G303: &[Gate] = &[
+const G313: &[Gate] = &[
     sm("Modifier '.tensormap'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.tensormap'", 8, 0, Stage::Token),
 ];
-const G304: &[Gate] = &[
+const G314: &[Gate] = &[
     sm("Instruction 'prefetchu'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetchu'", 2, 0, Stage::Form),
 ];
-const G305: &[Gate] =
+const G315: &[Gate] =
     &[sm("Instruction 'prmt'", &[Target::sm(20)], Stage::Form), ptx("Feature 'prmt'", 2, 0, Stage::Form)];
-const G306: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Result)];
-const G307: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Result)];
-const G308: &[Gate] = &[
+const G316: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G317: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Result)];
+const G318: &[Gate] = &[
     ptx("Feature 'rcp.approx.f64'", 2, 1, Stage::Form),
     sm("Instruction 'rcp.approx.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G309: &[Gate] = &[
+const G319: &[Gate] = &[
     sm("Instruction 'red with this operation on .b64'", &[Target::sm(32)], Stage::Form),
     ptx("Instruction 'red with this operation on .b64'", 3, 1, Stage::Form),
 ];
-const G310: &[Gate] =
+const G320: &[Gate] =
     &[ptx("Feature 'red'", 1, 2, Stage::Form), sm("Instruction 'red'", &[Target::sm(11)], Stage::Form)];
-const G311: &[Gate] = &[
+const G321: &[Gate] = &[
     sm("Instruction 'red.add.f64'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction 'red.add.f64'", 5, 0, Stage::Form),
 ];
-const G312: &[Gate] = &[
+const G322: &[Gate] = &[
     sm("Instruction 'red of 64 bits'", &[Target::sm(12)], Stage::Form),
     ptx("Instruction 'red of 64 bits'", 1, 2, Stage::Form),
 ];
-const G313: &[Gate] = &[
+const G323: &[Gate] = &[
     sm("Instruction 'red.shared of 64 bits'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction 'red.shared of 64 bits'", 2, 0, Stage::Form),
 ];
-const G314: &[Gate] = &[
+const G324: &[Gate] = &[
     ptx("Feature 'red with .noftz and .f32'", 9, 4, Stage::Form),
     sm("Feature 'red with .noftz and .f32'", &[Target::sm(90)], Stage::Form),
 ];
-const G315: &[Gate] = &[
+const G325: &[Gate] = &[
     ptx("Feature 'red'", 1, 2, Stage::Form),
     sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
     sm("Instruction 'red.add.f32'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction 'red.add.f32'", 2, 0, Stage::Form),
 ];
-const G316: &[Gate] = &[
+const G326: &[Gate] = &[
     sm("Instruction 'red.add.f16'", &[Target::sm(70)], Stage::Form),
     ptx("Instruction 'red.add.f16'", 6, 3, Stage::Form),
 ];
-const G317: &[Gate] = &[
+const G327: &[Gate] = &[
     sm("Instruction 'red.add.f16x2'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction 'red.add.f16x2'", 6, 2, Stage::Form),
 ];
-const G318: &[Gate] = &[
+const G328: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Instruction 'red.add.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction 'red.add.bf16'", 7, 8, Stage::Form),
 ];
-const G319: &[Gate] = &[
+const G329: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Instruction 'red.add.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction 'red.add.bf16x2'", 7, 8, Stage::Form),
 ];
-const G320: &[Gate] = &[
+const G330: &[Gate] = &[
     sm("Instruction 'red with this operation on 64 bits'", &[Target::sm(32)], Stage::Form),
     ptx("Instruction 'red with this operation on 64 bits'", 3, 1, Stage::Form),
 ];
-const G321: &[Gate] = &[
+const G331: &[Gate] = &[
     ptx("Feature 'red'", 1, 2, Stage::Form),
     sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
     sm("Feature 'red instruction with vector types'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'red instruction with vector types'", 8, 1, Stage::Form),
 ];
-const G322: &[Gate] = &[
+const G332: &[Gate] = &[
     ptx("Feature 'red.async'", 8, 1, Stage::Form),
     sm("Feature 'red.async'", &[Target::sm(90)], Stage::Form),
 ];
-const G323: &[Gate] = &[
+const G333: &[Gate] = &[
     sm("Feature 'st.async/red.async with .mmio modifier'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .mmio modifier'", 8, 7, Stage::Form),
 ];
-const G324: &[Gate] = &[
+const G334: &[Gate] = &[
     sm("Feature 'st.async/red.async with .release modifier'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .release modifier'", 8, 7, Stage::Form),
 ];
-const G325: &[Gate] =
+const G335: &[Gate] =
     &[sm("Feature 'redux'", &[Target::sm(80)], Stage::Form), ptx("Feature 'redux'", 7, 0, Stage::Form)];
-const G326: &[Gate] = &[
+const G336: &[Gate] = &[
     sm("Instruction 'redux.f32'", &[Target::new(100, Suffix::Family)], Stage::Form),
     ptx("Instruction 'redux.f32'", 8, 6, Stage::Form),
 ];
-const G327: &[Gate] = &[
+const G337: &[Gate] = &[
     ptx("Feature 'rsqrt.approx.ftz.f64'", 4, 0, Stage::Form),
     sm("Instruction 'rsqrt.approx.ftz.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G328: &[Gate] =
+const G338: &[Gate] =
     &[sm("Feature 'set.bf16'", &[Target::sm(90)], Stage::Form), ptx("Feature 'set.bf16'", 7, 8, Stage::Form)];
-const G329: &[Gate] = &[
+const G339: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Late),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Late),
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
@@ -1494,7 +1568,7 @@ const G329: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G330: &[Gate] = &[
+const G340: &[Gate] = &[
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
     sm(
         "Feature 'half precision floating point set instruction with integer result'",
@@ -1502,11 +1576,11 @@ const G330: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G331: &[Gate] = &[
+const G341: &[Gate] = &[
     sm("Feature 'set.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'set.bf16x2'", 7, 8, Stage::Form),
 ];
-const G332: &[Gate] = &[
+const G342: &[Gate] = &[
     ptx("Feature 'setmaxnreg.inc'", 8, 0, Stage::Form),
     sm(
         "Instruction 'setmaxnreg.inc'",
@@ -1519,7 +1593,7 @@ const G332: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G333: &[Gate] = &[
+const G343: &[Gate] = &[
     ptx("Feature 'setmaxnreg.dec'", 8, 0, Stage::Form),
     sm(
         "Instruction 'setmaxnreg.dec'",
@@ -1532,74 +1606,74 @@ const G333: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G334: &[Gate] = &[
+const G344: &[Gate] = &[
     sm("Feature 'setp.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16'", 7, 8, Stage::Form),
 ];
-const G335: &[Gate] = &[
+const G345: &[Gate] = &[
     sm("Feature 'setp.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16x2'", 7, 8, Stage::Form),
 ];
-const G336: &[Gate] =
+const G346: &[Gate] =
     &[sm("Instruction 'shf'", &[Target::sm(32)], Stage::Form), ptx("Feature 'shf'", 3, 1, Stage::Form)];
-const G337: &[Gate] = &[
+const G347: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Result),
     ptx("Feature 'shfl'", 3, 0, Stage::Result),
     until("Instruction 'shfl' without '.sync'", 6, 4, 70, Stage::Result),
 ];
-const G338: &[Gate] = &[
+const G348: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Result),
     ptx("Feature 'shfl'", 3, 0, Stage::Result),
     ptx("Feature 'shfl.sync'", 6, 0, Stage::Result),
 ];
-const G339: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Result)];
-const G340: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Result)];
-const G341: &[Gate] = &[
+const G349: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G350: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Result)];
+const G351: &[Gate] = &[
     sm("Instruction 'st'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G342: &[Gate] = &[
+const G352: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_normal' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G343: &[Gate] = &[
+const G353: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_unchanged' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G344: &[Gate] = &[
+const G354: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_first' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G345: &[Gate] = &[
+const G355: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_last' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G346: &[Gate] = &[
+const G356: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.no_allocate' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G347: &[Gate] =
+const G357: &[Gate] =
     &[ptx("Feature 'st.async'", 8, 1, Stage::Form), sm("Feature 'st.async'", &[Target::sm(90)], Stage::Form)];
-const G348: &[Gate] = &[
+const G358: &[Gate] = &[
     sm("Feature 'st.async/red.async with .global state space'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .global state space'", 8, 7, Stage::Form),
 ];
-const G349: &[Gate] = &[
+const G359: &[Gate] = &[
     sm("Feature 'stackrestore'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stackrestore'", 7, 3, Stage::Form),
 ];
-const G350: &[Gate] = &[
+const G360: &[Gate] = &[
     sm("Feature 'stacksave'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stacksave'", 7, 3, Stage::Form),
 ];
-const G351: &[Gate] =
+const G361: &[Gate] =
     &[sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form), ptx("Feature 'stmatrix'", 7, 8, Stage::Form)];
-const G352: &[Gate] = &[sm(
+const G362: &[Gate] = &[sm(
     "Feature '.m16n8'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
     Stage::Token,
 )];
-const G353: &[Gate] = &[
+const G363: &[Gate] = &[
     sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'stmatrix'", 7, 8, Stage::Form),
     ptx("Feature '.m16n8'", 8, 6, Stage::Form),
@@ -1613,82 +1687,82 @@ const G353: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G354: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G355: &[Gate] = &[
+const G364: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G365: &[Gate] = &[
     sm("Feature 'sub.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32x2'", 8, 6, Stage::Form),
 ];
-const G356: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G357: &[Gate] = &[
+const G366: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G367: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16'", 7, 8, Stage::Form),
 ];
-const G358: &[Gate] = &[
+const G368: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16x2'", 7, 8, Stage::Form),
 ];
-const G359: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
-const G360: &[Gate] = &[
+const G369: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
+const G370: &[Gate] = &[
     sm("Feature 'sub.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.f16'", 8, 6, Stage::Form),
 ];
-const G361: &[Gate] = &[
+const G371: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G362: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
-const G363: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
-const G364: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
-const G365: &[Gate] = &[
+const G372: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
+const G373: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
+const G374: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
+const G375: &[Gate] = &[
     sm("Instruction 'suld'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G366: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
-const G367: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
-const G368: &[Gate] = &[
+const G376: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
+const G377: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
+const G378: &[Gate] = &[
     ptx("Feature '64-bit min/max operation on sured.b'", 8, 1, Stage::Form),
     sm("Feature '64-bit min/max operation on sured.b'", &[Target::sm(50)], Stage::Form),
 ];
-const G369: &[Gate] = &[sm("Instruction 'sured.b'", &[Target::sm(20)], Stage::Form)];
-const G370: &[Gate] = &[
+const G379: &[Gate] = &[sm("Instruction 'sured.b'", &[Target::sm(20)], Stage::Form)];
+const G380: &[Gate] = &[
     ptx("Feature '.b64 on sured.p'", 8, 1, Stage::Form),
     sm("Feature '.b64 on sured.p'", &[Target::sm(50)], Stage::Form),
 ];
-const G371: &[Gate] = &[sm("Instruction 'sured.p'", &[Target::sm(20)], Stage::Form)];
-const G372: &[Gate] = &[
+const G381: &[Gate] = &[sm("Instruction 'sured.p'", &[Target::sm(20)], Stage::Form)];
+const G382: &[Gate] = &[
     sm("Instruction 'sust'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G373: &[Gate] = &[
+const G383: &[Gate] = &[
     sm("Feature 'sust.p with array geometry'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'sust.p with array geometry'", 4, 1, Stage::Form),
 ];
-const G374: &[Gate] = &[sm("Instruction 'sust.p'", &[Target::sm(20)], Stage::Form)];
-const G375: &[Gate] =
+const G384: &[Gate] = &[sm("Instruction 'sust.p'", &[Target::sm(20)], Stage::Form)];
+const G385: &[Gate] =
     &[sm("Instruction 'szext'", &[Target::sm(70)], Stage::Form), ptx("Feature 'szext'", 7, 6, Stage::Form)];
-const G376: &[Gate] =
+const G386: &[Gate] =
     &[sm("Feature 'tanh'", &[Target::sm(75)], Stage::Form), ptx("Feature 'tanh'", 7, 0, Stage::Form)];
-const G377: &[Gate] = &[
+const G387: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16'", 7, 8, Stage::Form),
 ];
-const G378: &[Gate] = &[
+const G388: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16x2'", 7, 8, Stage::Form),
 ];
-const G379: &[Gate] = &[
+const G389: &[Gate] = &[
     ptx("Feature '.cta_group::1'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::1'",
@@ -1696,7 +1770,7 @@ const G379: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G380: &[Gate] = &[
+const G390: &[Gate] = &[
     ptx("Feature '.cta_group::2'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::2'",
@@ -1704,7 +1778,7 @@ const G380: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G381: &[Gate] = &[
+const G391: &[Gate] = &[
     ptx("Feature 'tcgen05.alloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.alloc'",
@@ -1712,7 +1786,7 @@ const G381: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G382: &[Gate] = &[
+const G392: &[Gate] = &[
     ptx("Feature 'tcgen05.dealloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.dealloc'",
@@ -1720,7 +1794,7 @@ const G382: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G383: &[Gate] = &[
+const G393: &[Gate] = &[
     ptx("Feature 'tcgen05.relinquish_alloc_permit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.relinquish_alloc_permit'",
@@ -1728,27 +1802,27 @@ const G383: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G384: &[Gate] = &[sm(
+const G394: &[Gate] = &[sm(
     "Feature '.16x64b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G385: &[Gate] = &[sm(
+const G395: &[Gate] = &[sm(
     "Feature '.16x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G386: &[Gate] = &[sm(
+const G396: &[Gate] = &[sm(
     "Feature '.16x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G387: &[Gate] = &[sm(
+const G397: &[Gate] = &[sm(
     "Feature '.32x32b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G388: &[Gate] = &[
+const G398: &[Gate] = &[
     ptx("Feature 'tcgen05.ld'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.ld'",
@@ -1756,12 +1830,12 @@ const G388: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G389: &[Gate] = &[sm(
+const G399: &[Gate] = &[sm(
     "Feature '.16x32bx2'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G390: &[Gate] = &[
+const G400: &[Gate] = &[
     ptx("Feature 'tcgen05.st'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.st'",
@@ -1769,7 +1843,7 @@ const G390: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G391: &[Gate] = &[
+const G401: &[Gate] = &[
     ptx("Feature 'tcgen05.wait'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.wait'",
@@ -1777,22 +1851,22 @@ const G391: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G392: &[Gate] = &[sm(
+const G402: &[Gate] = &[sm(
     "Feature '.128x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G393: &[Gate] = &[sm(
+const G403: &[Gate] = &[sm(
     "Feature '.4x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G394: &[Gate] = &[sm(
+const G404: &[Gate] = &[sm(
     "Feature '.128x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G395: &[Gate] = &[
+const G405: &[Gate] = &[
     ptx("Feature 'tcgen05.cp'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.cp'",
@@ -1800,17 +1874,17 @@ const G395: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G396: &[Gate] = &[sm(
+const G406: &[Gate] = &[sm(
     "Feature '.64x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G397: &[Gate] = &[sm(
+const G407: &[Gate] = &[sm(
     "Feature '.32x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G398: &[Gate] = &[
+const G408: &[Gate] = &[
     ptx("Feature 'tcgen05.shift'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.shift'",
@@ -1822,7 +1896,7 @@ const G398: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G399: &[Gate] = &[
+const G409: &[Gate] = &[
     ptx("Feature '.kind::f16'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::f16'",
@@ -1830,7 +1904,7 @@ const G399: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G400: &[Gate] = &[
+const G410: &[Gate] = &[
     ptx("Feature '.kind::tf32'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::tf32'",
@@ -1838,7 +1912,7 @@ const G400: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G401: &[Gate] = &[
+const G411: &[Gate] = &[
     ptx("Feature '.kind::i8'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::i8'",
@@ -1846,7 +1920,7 @@ const G401: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G402: &[Gate] = &[
+const G412: &[Gate] = &[
     ptx("Feature '.collector::a::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::fill'",
@@ -1854,7 +1928,7 @@ const G402: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G403: &[Gate] = &[
+const G413: &[Gate] = &[
     ptx("Feature '.collector::a::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::use'",
@@ -1862,7 +1936,7 @@ const G403: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G404: &[Gate] = &[
+const G414: &[Gate] = &[
     ptx("Feature '.collector::a::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::lastuse'",
@@ -1870,7 +1944,7 @@ const G404: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G405: &[Gate] = &[
+const G415: &[Gate] = &[
     ptx("Feature '.collector::a::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::discard'",
@@ -1878,12 +1952,12 @@ const G405: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G406: &[Gate] = &[sm(
+const G416: &[Gate] = &[sm(
     "Feature '.kind::i8'",
     &[Target::new(100, Suffix::Architecture), Target::new(110, Suffix::Architecture)],
     Stage::Form,
 )];
-const G407: &[Gate] = &[
+const G417: &[Gate] = &[
     ptx("Feature 'tcgen05.mma'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma'",
@@ -1891,7 +1965,7 @@ const G407: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G408: &[Gate] = &[
+const G418: &[Gate] = &[
     ptx("Feature '.ashift'", 8, 6, Stage::Token),
     sm(
         "Feature '.ashift'",
@@ -1899,7 +1973,7 @@ const G408: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G409: &[Gate] = &[
+const G419: &[Gate] = &[
     ptx("Feature '.block16'", 8, 8, Stage::Token),
     sm(
         "Feature '.block16'",
@@ -1907,7 +1981,7 @@ const G409: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G410: &[Gate] = &[
+const G420: &[Gate] = &[
     ptx("Feature '.block32'", 8, 8, Stage::Token),
     sm(
         "Feature '.block32'",
@@ -1915,7 +1989,7 @@ const G410: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G411: &[Gate] = &[sm(
+const G421: &[Gate] = &[sm(
     "Feature '.kind::mxf4 with .sp modifier'",
     &[
         Target::new(100, Suffix::Architecture),
@@ -1925,7 +1999,7 @@ const G411: &[Gate] = &[sm(
     ],
     Stage::Form,
 )];
-const G412: &[Gate] = &[sm(
+const G422: &[Gate] = &[sm(
     "Feature '.kind::mxf4nvf4 with .sp modifier'",
     &[
         Target::new(100, Suffix::Architecture),
@@ -1935,7 +2009,7 @@ const G412: &[Gate] = &[sm(
     ],
     Stage::Form,
 )];
-const G413: &[Gate] = &[
+const G423: &[Gate] = &[
     ptx("Feature '.collector::b0::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::fill'",
@@ -1943,7 +2017,7 @@ const G413: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G414: &[Gate] = &[
+const G424: &[Gate] = &[
     ptx("Feature '.collector::b0::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::use'",
@@ -1951,7 +2025,7 @@ const G414: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G415: &[Gate] = &[
+const G425: &[Gate] = &[
     ptx("Feature '.collector::b0::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::lastuse'",
@@ -1959,7 +2033,7 @@ const G415: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G416: &[Gate] = &[
+const G426: &[Gate] = &[
     ptx("Feature '.collector::b0::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::discard'",
@@ -1967,7 +2041,7 @@ const G416: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G417: &[Gate] = &[
+const G427: &[Gate] = &[
     ptx("Feature '.collector::b1::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::fill'",
@@ -1975,7 +2049,7 @@ const G417: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G418: &[Gate] = &[
+const G428: &[Gate] = &[
     ptx("Feature '.collector::b1::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::use'",
@@ -1983,7 +2057,7 @@ const G418: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G419: &[Gate] = &[
+const G429: &[Gate] = &[
     ptx("Feature '.collector::b1::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::lastuse'",
@@ -1991,7 +2065,7 @@ const G419: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G420: &[Gate] = &[
+const G430: &[Gate] = &[
     ptx("Feature '.collector::b1::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::discard'",
@@ -1999,7 +2073,7 @@ const G420: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G421: &[Gate] = &[
+const G431: &[Gate] = &[
     ptx("Feature '.collector::b2::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::fill'",
@@ -2007,7 +2081,7 @@ const G421: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G422: &[Gate] = &[
+const G432: &[Gate] = &[
     ptx("Feature '.collector::b2::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::use'",
@@ -2015,7 +2089,7 @@ const G422: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G423: &[Gate] = &[
+const G433: &[Gate] = &[
     ptx("Feature '.collector::b2::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::lastuse'",
@@ -2023,7 +2097,7 @@ const G423: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G424: &[Gate] = &[
+const G434: &[Gate] = &[
     ptx("Feature '.collector::b2::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::discard'",
@@ -2031,7 +2105,7 @@ const G424: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G425: &[Gate] = &[
+const G435: &[Gate] = &[
     ptx("Feature '.collector::b3::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::fill'",
@@ -2039,7 +2113,7 @@ const G425: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G426: &[Gate] = &[
+const G436: &[Gate] = &[
     ptx("Feature '.collector::b3::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::use'",
@@ -2047,7 +2121,7 @@ const G426: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G427: &[Gate] = &[
+const G437: &[Gate] = &[
     ptx("Feature '.collector::b3::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::lastuse'",
@@ -2055,7 +2129,7 @@ const G427: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G428: &[Gate] = &[
+const G438: &[Gate] = &[
     ptx("Feature '.collector::b3::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::discard'",
@@ -2063,7 +2137,7 @@ const G428: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G429: &[Gate] = &[
+const G439: &[Gate] = &[
     ptx("Feature 'tcgen05.mma.ws'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma.ws'",
@@ -2077,7 +2151,7 @@ const G429: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G430: &[Gate] = &[
+const G440: &[Gate] = &[
     ptx("Feature 'tcgen05.commit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.commit'",
@@ -2085,7 +2159,7 @@ const G430: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G431: &[Gate] = &[
+const G441: &[Gate] = &[
     ptx("Feature 'tcgen05.fence'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.fence'",
@@ -2093,7 +2167,7 @@ const G431: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G432: &[Gate] = &[
+const G442: &[Gate] = &[
     ptx("Feature 'tensormap.replace.swizzle_atomicity'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tensormap.replace.swizzle_atomicity'",
@@ -2105,7 +2179,7 @@ const G432: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G433: &[Gate] = &[
+const G443: &[Gate] = &[
     ptx("Feature 'tensormap.replace'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.replace'",
@@ -2118,7 +2192,7 @@ const G433: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G434: &[Gate] = &[
+const G444: &[Gate] = &[
     ptx("Feature 'tensormap.cp_fenceproxy'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.cp_fenceproxy'",
@@ -2126,130 +2200,130 @@ const G434: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G435: &[Gate] =
+const G445: &[Gate] =
     &[sm("Instruction 'testp'", &[Target::sm(20)], Stage::Form), ptx("Feature 'testp'", 2, 0, Stage::Form)];
-const G436: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
-const G437: &[Gate] = &[
+const G446: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
+const G447: &[Gate] = &[
     sm("Feature 'multi-sample textures'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'multi-sample textures'", 3, 2, Stage::Modifier),
 ];
-const G438: &[Gate] = &[ptx("Feature 'tex.uni'", 3, 2, Stage::Form)];
-const G439: &[Gate] = &[
+const G448: &[Gate] = &[ptx("Feature 'tex.uni'", 3, 2, Stage::Form)];
+const G449: &[Gate] = &[
     sm("Instruction 'tex.base'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.base'", 3, 1, Stage::Form),
 ];
-const G440: &[Gate] = &[
+const G450: &[Gate] = &[
     sm("Instruction 'tex.level'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.level'", 3, 1, Stage::Form),
 ];
-const G441: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
-const G442: &[Gate] = &[
-    sm("Instruction 'tex.grad'", &[Target::sm(20)], Stage::Form),
-    ptx("Feature 'tex.grad'", 3, 1, Stage::Form),
-];
-const G443: &[Gate] = &[
-    sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
-    ptx("Feature 'tex'", 4, 3, Stage::Form),
-];
-const G444: &[Gate] = &[
-    sm("Instruction 'tex.base'", &[Target::sm(20)], Stage::Form),
-    ptx("Feature 'tex.base'", 3, 1, Stage::Form),
-    sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
-    ptx("Feature 'tex'", 4, 3, Stage::Form),
-];
-const G445: &[Gate] = &[
-    sm("Instruction 'tex.level'", &[Target::sm(20)], Stage::Form),
-    ptx("Feature 'tex.level'", 3, 1, Stage::Form),
-    sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
-    ptx("Feature 'tex'", 4, 3, Stage::Form),
-];
-const G446: &[Gate] = &[
-    sm("Instruction 'tex.grad'", &[Target::sm(20)], Stage::Form),
-    ptx("Feature 'tex.grad'", 3, 1, Stage::Form),
-    sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
-    ptx("Feature 'tex'", 4, 3, Stage::Form),
-];
-const G447: &[Gate] = &[ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form)];
-const G448: &[Gate] = &[ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form)];
-const G449: &[Gate] = &[ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form)];
-const G450: &[Gate] = &[ptx("Feature 'tld4.uni'", 3, 2, Stage::Form)];
-const G451: &[Gate] = &[sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form)];
+const G451: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
 const G452: &[Gate] = &[
+    sm("Instruction 'tex.grad'", &[Target::sm(20)], Stage::Form),
+    ptx("Feature 'tex.grad'", 3, 1, Stage::Form),
+];
+const G453: &[Gate] = &[
+    sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
+    ptx("Feature 'tex'", 4, 3, Stage::Form),
+];
+const G454: &[Gate] = &[
+    sm("Instruction 'tex.base'", &[Target::sm(20)], Stage::Form),
+    ptx("Feature 'tex.base'", 3, 1, Stage::Form),
+    sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
+    ptx("Feature 'tex'", 4, 3, Stage::Form),
+];
+const G455: &[Gate] = &[
+    sm("Instruction 'tex.level'", &[Target::sm(20)], Stage::Form),
+    ptx("Feature 'tex.level'", 3, 1, Stage::Form),
+    sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
+    ptx("Feature 'tex'", 4, 3, Stage::Form),
+];
+const G456: &[Gate] = &[
+    sm("Instruction 'tex.grad'", &[Target::sm(20)], Stage::Form),
+    ptx("Feature 'tex.grad'", 3, 1, Stage::Form),
+    sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
+    ptx("Feature 'tex'", 4, 3, Stage::Form),
+];
+const G457: &[Gate] = &[ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form)];
+const G458: &[Gate] = &[ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form)];
+const G459: &[Gate] = &[ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form)];
+const G460: &[Gate] = &[ptx("Feature 'tld4.uni'", 3, 2, Stage::Form)];
+const G461: &[Gate] = &[sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form)];
+const G462: &[Gate] = &[
     sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tld4'", 4, 3, Stage::Form),
 ];
-const G453: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
-const G454: &[Gate] = &[
+const G463: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
+const G464: &[Gate] = &[
     ptx("Feature 'num_samples attribute'", 4, 1, Stage::Form),
     sm("Feature 'num_samples attribute'", &[Target::sm(30)], Stage::Form),
 ];
-const G455: &[Gate] = &[
+const G465: &[Gate] = &[
     sm("Instruction 'txq.level'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'txq.level'", 4, 3, Stage::Form),
 ];
-const G456: &[Gate] =
-    &[sm("Instruction 'vabsdiff'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G457: &[Gate] =
-    &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G458: &[Gate] =
-    &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G459: &[Gate] =
-    &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G460: &[Gate] =
-    &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G461: &[Gate] =
-    &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G462: &[Gate] =
-    &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G463: &[Gate] =
-    &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G464: &[Gate] =
-    &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G465: &[Gate] =
-    &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G466: &[Gate] =
-    &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G467: &[Gate] =
-    &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G468: &[Gate] =
-    &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G469: &[Gate] =
-    &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G470: &[Gate] =
+    &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G471: &[Gate] =
+    &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G472: &[Gate] =
+    &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G473: &[Gate] =
+    &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G474: &[Gate] =
+    &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G475: &[Gate] =
+    &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G476: &[Gate] =
+    &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G477: &[Gate] =
+    &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G478: &[Gate] =
+    &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G479: &[Gate] =
+    &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G480: &[Gate] =
     &[sm("Instruction 'vmin4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G471: &[Gate] = &[
+const G481: &[Gate] = &[
     ptx("Feature 'vote.ballot'", 2, 0, Stage::Form),
     sm("Instruction 'vote.ballot'", &[Target::sm(20)], Stage::Form),
 ];
-const G472: &[Gate] = &[
+const G482: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     until("Instruction 'vote' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G473: &[Gate] = &[
+const G483: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     ptx("Feature 'vote.sync'", 6, 0, Stage::Result),
     sm("Instruction 'vote.sync'", &[Target::sm(30)], Stage::Result),
 ];
-const G474: &[Gate] =
+const G484: &[Gate] =
     &[sm("Instruction 'vset'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G475: &[Gate] =
+const G485: &[Gate] =
     &[sm("Instruction 'vset2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G476: &[Gate] =
+const G486: &[Gate] =
     &[sm("Instruction 'vset4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G477: &[Gate] =
+const G487: &[Gate] =
     &[sm("Instruction 'vshl'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G478: &[Gate] =
+const G488: &[Gate] =
     &[sm("Instruction 'vshr'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G479: &[Gate] =
+const G489: &[Gate] =
     &[sm("Instruction 'vsub'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G480: &[Gate] =
+const G490: &[Gate] =
     &[sm("Instruction 'vsub2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G481: &[Gate] =
+const G491: &[Gate] =
     &[sm("Instruction 'vsub4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G482: &[Gate] = &[
+const G492: &[Gate] = &[
     ptx("Feature 'WGMMA with floating point types'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with floating point types'",
@@ -2257,16 +2331,16 @@ const G482: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G483: &[Gate] = &[
+const G493: &[Gate] = &[
     ptx("Feature 'WGMMA with FP8 types'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.mma_async with FP8 types'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G484: &[Gate] = &[sm(
+const G494: &[Gate] = &[sm(
     "Instruction 'wgmma.mma_async with integer types'",
     &[Target::new(90, Suffix::Architecture)],
     Stage::Form,
 )];
-const G485: &[Gate] = &[
+const G495: &[Gate] = &[
     ptx("Feature 'WGMMA with mixed integer types'", 8, 4, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with mixed integer types'",
@@ -2274,8 +2348,8 @@ const G485: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G486: &[Gate] = &[ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form)];
-const G487: &[Gate] = &[
+const G496: &[Gate] = &[ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form)];
+const G497: &[Gate] = &[
     ptx("Feature 'WGMMA with boolean type'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with boolean type'",
@@ -2283,7 +2357,7 @@ const G487: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G488: &[Gate] = &[
+const G498: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with floating point types'", 8, 2, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with floating point types'",
@@ -2291,7 +2365,7 @@ const G488: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G489: &[Gate] = &[
+const G499: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with FP8 types'", 8, 2, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with FP8 types'",
@@ -2299,12 +2373,12 @@ const G489: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G490: &[Gate] = &[sm(
+const G500: &[Gate] = &[sm(
     "Instruction 'Sparse wgmma.mma_async with integer types'",
     &[Target::new(90, Suffix::Architecture)],
     Stage::Form,
 )];
-const G491: &[Gate] = &[
+const G501: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with mixed integer types'", 8, 4, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with mixed integer types'",
@@ -2312,78 +2386,78 @@ const G491: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G492: &[Gate] = &[ptx("Feature 'Sparse WGMMA with integer types'", 8, 2, Stage::Form)];
-const G493: &[Gate] = &[
+const G502: &[Gate] = &[ptx("Feature 'Sparse WGMMA with integer types'", 8, 2, Stage::Form)];
+const G503: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.fence'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G494: &[Gate] = &[
+const G504: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.commit_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G495: &[Gate] = &[
+const G505: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.wait_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G496: &[Gate] = &[
+const G506: &[Gate] = &[
     ptx("Feature '.m16n16k16'", 6, 0, Stage::Form),
     sm("Modifier '.m16n16k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G497: &[Gate] = &[
+const G507: &[Gate] = &[
     ptx("Feature '.m8n32k16'", 6, 1, Stage::Form),
     sm("Modifier '.m8n32k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G498: &[Gate] = &[
+const G508: &[Gate] = &[
     ptx("Feature '.m32n8k16'", 6, 1, Stage::Form),
     sm("Modifier '.m32n8k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G499: &[Gate] = &[
+const G509: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G500: &[Gate] = &[
+const G510: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'WMMA with .bf16/.tf32 FP types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with .bf16/.tf32 FP types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G501: &[Gate] = &[
+const G511: &[Gate] = &[
     ptx("Feature '.m16n16k8'", 7, 0, Stage::Form),
     sm("Modifier '.m16n16k8'", &[Target::sm(80)], Stage::Form),
 ];
-const G502: &[Gate] =
+const G512: &[Gate] =
     &[ptx("Feature '.m8n8k4'", 7, 0, Stage::Form), sm("Modifier '.m8n8k4'", &[Target::sm(80)], Stage::Form)];
-const G503: &[Gate] = &[
+const G513: &[Gate] = &[
     ptx("Feature 'WMMA with fp64 types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with fp64 types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G504: &[Gate] = &[
+const G514: &[Gate] = &[
     ptx("Feature 'WMMA with integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with integer types'", &[Target::sm(72)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G505: &[Gate] = &[
+const G515: &[Gate] = &[
     ptx("Feature '.m8n8k32'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k32'", &[Target::sm(75)], Stage::Form),
 ];
-const G506: &[Gate] = &[
+const G516: &[Gate] = &[
     ptx("Feature 'WMMA with sub-byte integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with sub-byte integer types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G507: &[Gate] = &[
+const G517: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G508: &[Gate] = &[
+const G518: &[Gate] = &[
     ptx("Feature 'WMMA with bit types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with bit types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G509: &[Gate] = &[
+const G519: &[Gate] = &[
     ptx("Modifier '.and' on 'wmma.mma'", 7, 1, Stage::Form),
     sm("Modifier '.and' on 'wmma.mma'", &[Target::sm(80)], Stage::Form),
 ];
@@ -2539,14 +2613,20 @@ const C103: &[Choice] = &[md(Mod::N3d)];
 const C104: &[Choice] = &[md(Mod::Im2col)];
 const C105: &[Choice] = &[md(Mod::N4d)];
 const C106: &[Choice] = &[md(Mod::N5d)];
-const C107: &[Choice] = &[md(Mod::Im2colNoOffs)];
-const C108: &[Choice] = &[md(Mod::Range)];
-const C109: &[Choice] =
+const C107: &[Choice] = &[md(Mod::N2d)];
+const C108: &[Choice] = &[md(Mod::TileGather4)];
+const C109: &[Choice] = &[md(Mod::N3d), md(Mod::N4d), md(Mod::N5d)];
+const C110: &[Choice] = &[md(Mod::Im2colW)];
+const C111: &[Choice] = &[md(Mod::Im2colW128)];
+const C112: &[Choice] = &[md(Mod::Im2colNoOffs)];
+const C113: &[Choice] = &[md(Mod::TileScatter4)];
+const C114: &[Choice] = &[md(Mod::Range)];
+const C115: &[Choice] =
     &[md(Mod::L2EvictLast), md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictUnchanged)];
-const C110: &[Choice] = &[md(Mod::L2EvictFirst), md(Mod::L2EvictUnchanged)];
-const C111: &[Choice] = &[md(Mod::Fractional)];
-const C112: &[Choice] = &[md(Mod::Cvt)];
-const C113: &[Choice] = &[
+const C116: &[Choice] = &[md(Mod::L2EvictFirst), md(Mod::L2EvictUnchanged)];
+const C117: &[Choice] = &[md(Mod::Fractional)];
+const C118: &[Choice] = &[md(Mod::Cvt)];
+const C119: &[Choice] = &[
     ty(Type::U8),
     ty(Type::U16),
     ty(Type::U32),
@@ -2556,36 +2636,36 @@ const C113: &[Choice] = &[
     ty(Type::S32),
     ty(Type::S64),
 ];
-const C114: &[Choice] = &[md(Mod::Rni), md(Mod::Rzi), md(Mod::Rmi), md(Mod::Rpi)];
-const C115: &[Choice] = &[ty(Type::F16)];
-const C116: &[Choice] = &[ty(Type::Bf16).gated(G3)];
-const C117: &[Choice] = &[md(Mod::Rn), md(Mod::Rz)];
-const C118: &[Choice] = &[md(Mod::Relu).gated(G111)];
-const C119: &[Choice] = &[md(Mod::Satfinite).gated(G112)];
-const C120: &[Choice] = &[md(Mod::Rna)];
-const C121: &[Choice] = &[ty(Type::Tf32).gated(G114)];
-const C122: &[Choice] = &[ty(Type::F16x2)];
-const C123: &[Choice] = &[ty(Type::Bf16x2).gated(G4)];
-const C124: &[Choice] = &[md(Mod::Rs).gated(G118)];
-const C125: &[Choice] = &[ty(Type::E4m3x2).gated(G119), ty(Type::E5m2x2).gated(G120)];
-const C126: &[Choice] = &[ty(Type::E2m3x2), ty(Type::E3m2x2)];
-const C127: &[Choice] = &[ty(Type::E2m1x2)];
-const C128: &[Choice] = &[md(Mod::Rz), md(Mod::Rp)];
-const C129: &[Choice] = &[ty(Type::Ue8m0x2)];
-const C130: &[Choice] = &[ty(Type::E4m3x4), ty(Type::E5m2x4)];
-const C131: &[Choice] = &[ty(Type::E2m3x4), ty(Type::E3m2x4)];
-const C132: &[Choice] = &[ty(Type::E2m1x4)];
-const C133: &[Choice] = &[md(Mod::Pack)];
-const C134: &[Choice] = &[ty(Type::U16), ty(Type::S16)];
-const C135: &[Choice] = &[
-    ty(Type::U2).gated(G124),
-    ty(Type::S2).gated(G125),
-    ty(Type::U4).gated(G126),
-    ty(Type::S4).gated(G127),
+const C120: &[Choice] = &[md(Mod::Rni), md(Mod::Rzi), md(Mod::Rmi), md(Mod::Rpi)];
+const C121: &[Choice] = &[ty(Type::F16)];
+const C122: &[Choice] = &[ty(Type::Bf16).gated(G3)];
+const C123: &[Choice] = &[md(Mod::Rn), md(Mod::Rz)];
+const C124: &[Choice] = &[md(Mod::Relu).gated(G121)];
+const C125: &[Choice] = &[md(Mod::Satfinite).gated(G122)];
+const C126: &[Choice] = &[md(Mod::Rna)];
+const C127: &[Choice] = &[ty(Type::Tf32).gated(G124)];
+const C128: &[Choice] = &[ty(Type::F16x2)];
+const C129: &[Choice] = &[ty(Type::Bf16x2).gated(G4)];
+const C130: &[Choice] = &[md(Mod::Rs).gated(G128)];
+const C131: &[Choice] = &[ty(Type::E4m3x2).gated(G129), ty(Type::E5m2x2).gated(G130)];
+const C132: &[Choice] = &[ty(Type::E2m3x2), ty(Type::E3m2x2)];
+const C133: &[Choice] = &[ty(Type::E2m1x2)];
+const C134: &[Choice] = &[md(Mod::Rz), md(Mod::Rp)];
+const C135: &[Choice] = &[ty(Type::Ue8m0x2)];
+const C136: &[Choice] = &[ty(Type::E4m3x4), ty(Type::E5m2x4)];
+const C137: &[Choice] = &[ty(Type::E2m3x4), ty(Type::E3m2x4)];
+const C138: &[Choice] = &[ty(Type::E2m1x4)];
+const C139: &[Choice] = &[md(Mod::Pack)];
+const C140: &[Choice] = &[ty(Type::U16), ty(Type::S16)];
+const C141: &[Choice] = &[
+    ty(Type::U2).gated(G134),
+    ty(Type::S2).gated(G135),
+    ty(Type::U4).gated(G136),
+    ty(Type::S4).gated(G137),
     ty(Type::U8),
     ty(Type::S8),
 ];
-const C136: &[Choice] = &[
+const C142: &[Choice] = &[
     md(Mod::Const),
     md(Mod::Global),
     md(Mod::Local),
@@ -2593,55 +2673,55 @@ const C136: &[Choice] = &[
     md(Mod::SharedCta).gated(G25),
     md(Mod::SharedCluster).gated(G26),
     md(Mod::Param),
-    md(Mod::ParamEntry).gated(G128),
+    md(Mod::ParamEntry).gated(G138),
 ];
-const C137: &[Choice] = &[md(Mod::To)];
-const C138: &[Choice] = &[md(Mod::Full)];
-const C139: &[Choice] =
+const C143: &[Choice] = &[md(Mod::To)];
+const C144: &[Choice] = &[md(Mod::Full)];
+const C145: &[Choice] =
     &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S32), ty(Type::S64)];
-const C140: &[Choice] = &[md(Mod::Lo), md(Mod::Hi)];
-const C141: &[Choice] = &[ty(Type::U32), ty(Type::S32)];
-const C142: &[Choice] = &[ty(Type::Bf16).gated(G141), ty(Type::Bf16x2).gated(G142)];
-const C143: &[Choice] = &[
-    md(Mod::Sc).gated(G143),
+const C146: &[Choice] = &[md(Mod::Lo), md(Mod::Hi)];
+const C147: &[Choice] = &[ty(Type::U32), ty(Type::S32)];
+const C148: &[Choice] = &[ty(Type::Bf16).gated(G151), ty(Type::Bf16x2).gated(G152)];
+const C149: &[Choice] = &[
+    md(Mod::Sc).gated(G153),
     md(Mod::AcqRel).gated(G23),
     md(Mod::Acquire).gated(G21),
     md(Mod::Release).gated(G22),
 ];
-const C144: &[Choice] = &[md(Mod::Async).gated(G144)];
-const C145: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G147)];
-const C146: &[Choice] = &[md(Mod::Release).gated(G22)];
-const C147: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G147)];
-const C148: &[Choice] = &[md(Mod::MbarrierInit).gated(G148)];
-const C149: &[Choice] = &[md(Mod::Proxy)];
-const C150: &[Choice] = &[md(Mod::Alias).gated(G149)];
-const C151: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25), md(Mod::SharedCluster).gated(G26)];
-const C152: &[Choice] = &[md(Mod::TensormapGeneric)];
-const C153: &[Choice] = &[md(Mod::AsyncGeneric)];
-const C154: &[Choice] = &[md(Mod::Oob).gated(G155)];
-const C155: &[Choice] = &[ty(Type::F16).gated(G156), ty(Type::Bf16).gated(G157)];
-const C156: &[Choice] = &[md(Mod::LaunchDependents).gated(G160), md(Mod::Wait).gated(G161)];
-const C157: &[Choice] = &[md(Mod::Texref), md(Mod::Samplerref), md(Mod::Surfref)];
-const C158: &[Choice] = &[md(Mod::Weak).gated(G165)];
-const C159: &[Choice] = &[
+const C150: &[Choice] = &[md(Mod::Async).gated(G154)];
+const C151: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G157)];
+const C152: &[Choice] = &[md(Mod::Release).gated(G22)];
+const C153: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G157)];
+const C154: &[Choice] = &[md(Mod::MbarrierInit).gated(G158)];
+const C155: &[Choice] = &[md(Mod::Proxy)];
+const C156: &[Choice] = &[md(Mod::Alias).gated(G159)];
+const C157: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25), md(Mod::SharedCluster).gated(G26)];
+const C158: &[Choice] = &[md(Mod::TensormapGeneric)];
+const C159: &[Choice] = &[md(Mod::AsyncGeneric)];
+const C160: &[Choice] = &[md(Mod::Oob).gated(G165)];
+const C161: &[Choice] = &[ty(Type::F16).gated(G166), ty(Type::Bf16).gated(G167)];
+const C162: &[Choice] = &[md(Mod::LaunchDependents).gated(G170), md(Mod::Wait).gated(G171)];
+const C163: &[Choice] = &[md(Mod::Texref), md(Mod::Samplerref), md(Mod::Surfref)];
+const C164: &[Choice] = &[md(Mod::Weak).gated(G175)];
+const C165: &[Choice] = &[
     md(Mod::Const),
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamEntry).gated(G128),
-    md(Mod::ParamFunc).gated(G166),
+    md(Mod::ParamEntry).gated(G138),
+    md(Mod::ParamFunc).gated(G176),
     md(Mod::Shared),
     md(Mod::SharedCta).gated(G25),
     md(Mod::SharedCluster).gated(G26),
 ];
-const C160: &[Choice] = &[
-    md(Mod::Ca).gated(G167),
-    md(Mod::Cg).gated(G167),
-    md(Mod::Cs).gated(G167),
-    md(Mod::Lu).gated(G167),
-    md(Mod::Cv).gated(G167),
+const C166: &[Choice] = &[
+    md(Mod::Ca).gated(G177),
+    md(Mod::Cg).gated(G177),
+    md(Mod::Cs).gated(G177),
+    md(Mod::Lu).gated(G177),
+    md(Mod::Cv).gated(G177),
 ];
-const C161: &[Choice] = &[
+const C167: &[Choice] = &[
     ty(Type::B8),
     ty(Type::B16),
     ty(Type::B32),
@@ -2658,107 +2738,107 @@ const C161: &[Choice] = &[
     ty(Type::F64),
     ty(Type::B128).gated(G33),
 ];
-const C162: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G170),
-    md(Mod::L1EvictUnchanged).gated(G171),
-    md(Mod::L1EvictFirst).gated(G172),
-    md(Mod::L1EvictLast).gated(G173),
-    md(Mod::L1NoAllocate).gated(G174),
+const C168: &[Choice] = &[
+    md(Mod::L1EvictNormal).gated(G180),
+    md(Mod::L1EvictUnchanged).gated(G181),
+    md(Mod::L1EvictFirst).gated(G182),
+    md(Mod::L1EvictLast).gated(G183),
+    md(Mod::L1NoAllocate).gated(G184),
 ];
-const C163: &[Choice] = &[md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictLast)];
-const C164: &[Choice] = &[md(Mod::Volatile).gated(G175)];
-const C165: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Acquire).gated(G21)];
-const C166: &[Choice] = &[md(Mod::Mmio).gated(G176)];
-const C167: &[Choice] = &[md(Mod::Relaxed).gated(G20)];
-const C168: &[Choice] = &[md(Mod::Sys)];
-const C169: &[Choice] = &[md(Mod::Ca).gated(G167), md(Mod::Cg).gated(G167), md(Mod::Cs).gated(G167)];
-const C170: &[Choice] = &[md(Mod::Nc).gated(G177)];
-const C171: &[Choice] = &[md(Mod::M8n8)];
-const C172: &[Choice] = &[md(Mod::X1)];
-const C173: &[Choice] = &[md(Mod::Trans)];
-const C174: &[Choice] = &[ty(Type::B16)];
-const C175: &[Choice] = &[md(Mod::X2)];
-const C176: &[Choice] = &[md(Mod::X4)];
-const C177: &[Choice] = &[md(Mod::M8n16)];
-const C178: &[Choice] = &[md(Mod::B8x16)];
-const C179: &[Choice] = &[md(Mod::B6x16P32), md(Mod::B4x16P64)];
-const C180: &[Choice] = &[md(Mod::M16n16).gated(G180)];
-const C181: &[Choice] = &[ty(Type::B8)];
-const C182: &[Choice] = &[md(Mod::Or), md(Mod::And)];
-const C183: &[Choice] = &[md(Mod::Hi), md(Mod::Lo)];
-const C184: &[Choice] = &[md(Mod::Wide)];
-const C185: &[Choice] = &[ty(Type::U16), ty(Type::U32), ty(Type::S16), ty(Type::S32)];
-const C186: &[Choice] = &[md(Mod::Hi)];
-const C187: &[Choice] = &[md(Mod::Any)];
-const C188: &[Choice] = &[md(Mod::All)];
-const C189: &[Choice] = &[md(Mod::NaN).gated(G191)];
-const C190: &[Choice] = &[md(Mod::Xorsign).gated(G192)];
-const C191: &[Choice] = &[md(Mod::Abs).gated(G193)];
-const C192: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G196)];
-const C193: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G197)];
-const C194: &[Choice] = &[md(Mod::Init)];
-const C195: &[Choice] = &[md(Mod::Inval)];
-const C196: &[Choice] = &[md(Mod::ExpectTx)];
-const C197: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G25), md(Mod::SharedCluster).gated(G26)];
-const C198: &[Choice] = &[md(Mod::Cta), md(Mod::Cluster).gated(G24)];
-const C199: &[Choice] = &[md(Mod::CompleteTx)];
-const C200: &[Choice] = &[md(Mod::Release).gated(G205), md(Mod::Relaxed).gated(G206)];
-const C201: &[Choice] = &[md(Mod::NoComplete)];
-const C202: &[Choice] = &[md(Mod::Release).gated(G210), md(Mod::Relaxed).gated(G211)];
-const C203: &[Choice] = &[md(Mod::ArriveDrop)];
-const C204: &[Choice] = &[md(Mod::Release).gated(G213), md(Mod::Relaxed).gated(G214)];
-const C205: &[Choice] = &[md(Mod::Release).gated(G218), md(Mod::Relaxed).gated(G219)];
-const C206: &[Choice] = &[md(Mod::TestWait)];
-const C207: &[Choice] = &[md(Mod::Acquire).gated(G221), md(Mod::Relaxed).gated(G222)];
-const C208: &[Choice] = &[md(Mod::Parity)];
-const C209: &[Choice] = &[md(Mod::Acquire).gated(G224), md(Mod::Relaxed).gated(G225)];
-const C210: &[Choice] = &[md(Mod::TryWait)];
-const C211: &[Choice] = &[md(Mod::Acquire).gated(G227), md(Mod::Relaxed).gated(G228)];
-const C212: &[Choice] = &[md(Mod::Acquire).gated(G230), md(Mod::Relaxed).gated(G231)];
-const C213: &[Choice] = &[md(Mod::PendingCount)];
-const C214: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G233)];
-const C215: &[Choice] = &[md(Mod::Alias).gated(G149), md(Mod::Async).gated(G144)];
-const C216: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G238)];
-const C217: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G239)];
-const C218: &[Choice] = &[md(Mod::M8n8k4)];
-const C219: &[Choice] = &[md(Mod::Row), md(Mod::Col)];
-const C220: &[Choice] = &[ty(Type::F16), ty(Type::F32)];
-const C221: &[Choice] = &[md(Mod::M16n8k8), md(Mod::M16n8k16)];
-const C222: &[Choice] = &[md(Mod::Row)];
-const C223: &[Choice] = &[md(Mod::Col)];
-const C224: &[Choice] = &[md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
-const C225: &[Choice] = &[md(Mod::M8n8k4), md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
-const C226: &[Choice] = &[md(Mod::M8n8k16), md(Mod::M16n8k16), md(Mod::M16n8k32)];
-const C227: &[Choice] = &[ty(Type::U8), ty(Type::S8)];
-const C228: &[Choice] = &[md(Mod::M8n8k32), md(Mod::M16n8k32), md(Mod::M16n8k64)];
-const C229: &[Choice] = &[ty(Type::U4).gated(G126), ty(Type::S4).gated(G127)];
-const C230: &[Choice] = &[md(Mod::M8n8k128), md(Mod::M16n8k128), md(Mod::M16n8k256)];
-const C231: &[Choice] = &[ty(Type::B1).gated(G255)];
-const C232: &[Choice] = &[md(Mod::Xor), md(Mod::And)];
-const C233: &[Choice] = &[md(Mod::M16n8k16), md(Mod::M16n8k32)];
-const C234: &[Choice] = &[md(Mod::KindF8f6f4).gated(G260)];
-const C235: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2)];
-const C236: &[Choice] = &[md(Mod::M16n8k32)];
-const C237: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2), ty(Type::E3m2), ty(Type::E2m3), ty(Type::E2m1)];
-const C238: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G266)];
-const C239: &[Choice] = &[md(Mod::M16n8k16)];
-const C240: &[Choice] = &[md(Mod::M16n8k8)];
-const C241: &[Choice] = &[md(Mod::M16n8k64)];
-const C242: &[Choice] = &[md(Mod::M16n8k128)];
-const C243: &[Choice] = &[md(Mod::SpOrderedMetadata)];
-const C244: &[Choice] = &[md(Mod::KindMxf4).gated(G270)];
-const C245: &[Choice] = &[md(Mod::BlockScale).gated(G271)];
-const C246: &[Choice] = &[md(Mod::ScaleVec2X).gated(G272)];
-const C247: &[Choice] = &[ty(Type::E2m1)];
-const C248: &[Choice] = &[ty(Type::Ue8m0)];
-const C249: &[Choice] = &[md(Mod::KindMxf4nvf4).gated(G274)];
-const C250: &[Choice] = &[md(Mod::ScaleVec2X).gated(G272), md(Mod::ScaleVec4X).gated(G275)];
-const C251: &[Choice] = &[ty(Type::Ue8m0), ty(Type::Ue4m3)];
-const C252: &[Choice] = &[md(Mod::KindMxf8f6f4).gated(G277)];
-const C253: &[Choice] = &[md(Mod::ScaleVec1X).gated(G278)];
-const C254: &[Choice] = &[
+const C169: &[Choice] = &[md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictLast)];
+const C170: &[Choice] = &[md(Mod::Volatile).gated(G185)];
+const C171: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Acquire).gated(G21)];
+const C172: &[Choice] = &[md(Mod::Mmio).gated(G186)];
+const C173: &[Choice] = &[md(Mod::Relaxed).gated(G20)];
+const C174: &[Choice] = &[md(Mod::Sys)];
+const C175: &[Choice] = &[md(Mod::Ca).gated(G177), md(Mod::Cg).gated(G177), md(Mod::Cs).gated(G177)];
+const C176: &[Choice] = &[md(Mod::Nc).gated(G187)];
+const C177: &[Choice] = &[md(Mod::M8n8)];
+const C178: &[Choice] = &[md(Mod::X1)];
+const C179: &[Choice] = &[md(Mod::Trans)];
+const C180: &[Choice] = &[ty(Type::B16)];
+const C181: &[Choice] = &[md(Mod::X2)];
+const C182: &[Choice] = &[md(Mod::X4)];
+const C183: &[Choice] = &[md(Mod::M8n16)];
+const C184: &[Choice] = &[md(Mod::B8x16)];
+const C185: &[Choice] = &[md(Mod::B6x16P32), md(Mod::B4x16P64)];
+const C186: &[Choice] = &[md(Mod::M16n16).gated(G190)];
+const C187: &[Choice] = &[ty(Type::B8)];
+const C188: &[Choice] = &[md(Mod::Or), md(Mod::And)];
+const C189: &[Choice] = &[md(Mod::Hi), md(Mod::Lo)];
+const C190: &[Choice] = &[md(Mod::Wide)];
+const C191: &[Choice] = &[ty(Type::U16), ty(Type::U32), ty(Type::S16), ty(Type::S32)];
+const C192: &[Choice] = &[md(Mod::Hi)];
+const C193: &[Choice] = &[md(Mod::Any)];
+const C194: &[Choice] = &[md(Mod::All)];
+const C195: &[Choice] = &[md(Mod::NaN).gated(G201)];
+const C196: &[Choice] = &[md(Mod::Xorsign).gated(G202)];
+const C197: &[Choice] = &[md(Mod::Abs).gated(G203)];
+const C198: &[Choice] =
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G206)];
+const C199: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G207)];
+const C200: &[Choice] = &[md(Mod::Init)];
+const C201: &[Choice] = &[md(Mod::Inval)];
+const C202: &[Choice] = &[md(Mod::ExpectTx)];
+const C203: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G25), md(Mod::SharedCluster).gated(G26)];
+const C204: &[Choice] = &[md(Mod::Cta), md(Mod::Cluster).gated(G24)];
+const C205: &[Choice] = &[md(Mod::CompleteTx)];
+const C206: &[Choice] = &[md(Mod::Release).gated(G215), md(Mod::Relaxed).gated(G216)];
+const C207: &[Choice] = &[md(Mod::NoComplete)];
+const C208: &[Choice] = &[md(Mod::Release).gated(G220), md(Mod::Relaxed).gated(G221)];
+const C209: &[Choice] = &[md(Mod::ArriveDrop)];
+const C210: &[Choice] = &[md(Mod::Release).gated(G223), md(Mod::Relaxed).gated(G224)];
+const C211: &[Choice] = &[md(Mod::Release).gated(G228), md(Mod::Relaxed).gated(G229)];
+const C212: &[Choice] = &[md(Mod::TestWait)];
+const C213: &[Choice] = &[md(Mod::Acquire).gated(G231), md(Mod::Relaxed).gated(G232)];
+const C214: &[Choice] = &[md(Mod::Parity)];
+const C215: &[Choice] = &[md(Mod::Acquire).gated(G234), md(Mod::Relaxed).gated(G235)];
+const C216: &[Choice] = &[md(Mod::TryWait)];
+const C217: &[Choice] = &[md(Mod::Acquire).gated(G237), md(Mod::Relaxed).gated(G238)];
+const C218: &[Choice] = &[md(Mod::Acquire).gated(G240), md(Mod::Relaxed).gated(G241)];
+const C219: &[Choice] = &[md(Mod::PendingCount)];
+const C220: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G243)];
+const C221: &[Choice] = &[md(Mod::Alias).gated(G159), md(Mod::Async).gated(G154)];
+const C222: &[Choice] =
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G248)];
+const C223: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G249)];
+const C224: &[Choice] = &[md(Mod::M8n8k4)];
+const C225: &[Choice] = &[md(Mod::Row), md(Mod::Col)];
+const C226: &[Choice] = &[ty(Type::F16), ty(Type::F32)];
+const C227: &[Choice] = &[md(Mod::M16n8k8), md(Mod::M16n8k16)];
+const C228: &[Choice] = &[md(Mod::Row)];
+const C229: &[Choice] = &[md(Mod::Col)];
+const C230: &[Choice] = &[md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
+const C231: &[Choice] = &[md(Mod::M8n8k4), md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
+const C232: &[Choice] = &[md(Mod::M8n8k16), md(Mod::M16n8k16), md(Mod::M16n8k32)];
+const C233: &[Choice] = &[ty(Type::U8), ty(Type::S8)];
+const C234: &[Choice] = &[md(Mod::M8n8k32), md(Mod::M16n8k32), md(Mod::M16n8k64)];
+const C235: &[Choice] = &[ty(Type::U4).gated(G136), ty(Type::S4).gated(G137)];
+const C236: &[Choice] = &[md(Mod::M8n8k128), md(Mod::M16n8k128), md(Mod::M16n8k256)];
+const C237: &[Choice] = &[ty(Type::B1).gated(G265)];
+const C238: &[Choice] = &[md(Mod::Xor), md(Mod::And)];
+const C239: &[Choice] = &[md(Mod::M16n8k16), md(Mod::M16n8k32)];
+const C240: &[Choice] = &[md(Mod::KindF8f6f4).gated(G270)];
+const C241: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2)];
+const C242: &[Choice] = &[md(Mod::M16n8k32)];
+const C243: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2), ty(Type::E3m2), ty(Type::E2m3), ty(Type::E2m1)];
+const C244: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G276)];
+const C245: &[Choice] = &[md(Mod::M16n8k16)];
+const C246: &[Choice] = &[md(Mod::M16n8k8)];
+const C247: &[Choice] = &[md(Mod::M16n8k64)];
+const C248: &[Choice] = &[md(Mod::M16n8k128)];
+const C249: &[Choice] = &[md(Mod::SpOrderedMetadata)];
+const C250: &[Choice] = &[md(Mod::KindMxf4).gated(G280)];
+const C251: &[Choice] = &[md(Mod::BlockScale).gated(G281)];
+const C252: &[Choice] = &[md(Mod::ScaleVec2X).gated(G282)];
+const C253: &[Choice] = &[ty(Type::E2m1)];
+const C254: &[Choice] = &[ty(Type::Ue8m0)];
+const C255: &[Choice] = &[md(Mod::KindMxf4nvf4).gated(G284)];
+const C256: &[Choice] = &[md(Mod::ScaleVec2X).gated(G282), md(Mod::ScaleVec4X).gated(G285)];
+const C257: &[Choice] = &[ty(Type::Ue8m0), ty(Type::Ue4m3)];
+const C258: &[Choice] = &[md(Mod::KindMxf8f6f4).gated(G287)];
+const C259: &[Choice] = &[md(Mod::ScaleVec1X).gated(G288)];
+const C260: &[Choice] = &[
     ty(Type::Pred),
     ty(Type::B16),
     ty(Type::B32),
@@ -2773,7 +2853,7 @@ const C254: &[Choice] = &[
     ty(Type::F64),
     ty(Type::B128).gated(G33),
 ];
-const C255: &[Choice] = &[
+const C261: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2786,29 +2866,29 @@ const C255: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C256: &[Choice] = &[ty(Type::Bf16).gated(G284), ty(Type::Bf16x2).gated(G285)];
-const C257: &[Choice] = &[md(Mod::LdReduce)];
-const C258: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add), md(Mod::And), md(Mod::Or), md(Mod::Xor)];
-const C259: &[Choice] =
+const C262: &[Choice] = &[ty(Type::Bf16).gated(G294), ty(Type::Bf16x2).gated(G295)];
+const C263: &[Choice] = &[md(Mod::LdReduce)];
+const C264: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add), md(Mod::And), md(Mod::Or), md(Mod::Xor)];
+const C265: &[Choice] =
     &[ty(Type::B32), ty(Type::B64), ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::S64)];
-const C260: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add)];
-const C261: &[Choice] = &[md(Mod::AccF32), md(Mod::AccF16)];
-const C262: &[Choice] = &[
+const C266: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add)];
+const C267: &[Choice] = &[md(Mod::AccF32), md(Mod::AccF16)];
+const C268: &[Choice] = &[
     ty(Type::F16),
     ty(Type::F16x2),
     ty(Type::Bf16).gated(G3),
     ty(Type::Bf16x2).gated(G4),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::E5m2).gated(G287),
-    ty(Type::E5m2x2).gated(G288),
-    ty(Type::E5m2x4).gated(G289),
-    ty(Type::E4m3).gated(G290),
-    ty(Type::E4m3x2).gated(G291),
-    ty(Type::E4m3x4).gated(G292),
+    ty(Type::E5m2).gated(G297),
+    ty(Type::E5m2x2).gated(G298),
+    ty(Type::E5m2x4).gated(G299),
+    ty(Type::E4m3).gated(G300),
+    ty(Type::E4m3x2).gated(G301),
+    ty(Type::E4m3x4).gated(G302),
 ];
-const C263: &[Choice] = &[md(Mod::St)];
-const C264: &[Choice] = &[
+const C269: &[Choice] = &[md(Mod::St)];
+const C270: &[Choice] = &[
     ty(Type::B32),
     ty(Type::B64),
     ty(Type::U32),
@@ -2821,14 +2901,14 @@ const C264: &[Choice] = &[
     ty(Type::Bf16x2).gated(G4),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::E5m2).gated(G287),
-    ty(Type::E5m2x2).gated(G288),
-    ty(Type::E5m2x4).gated(G289),
-    ty(Type::E4m3).gated(G290),
-    ty(Type::E4m3x2).gated(G291),
-    ty(Type::E4m3x4).gated(G292),
+    ty(Type::E5m2).gated(G297),
+    ty(Type::E5m2x2).gated(G298),
+    ty(Type::E5m2x4).gated(G299),
+    ty(Type::E4m3).gated(G300),
+    ty(Type::E4m3x2).gated(G301),
+    ty(Type::E4m3x4).gated(G302),
 ];
-const C265: &[Choice] = &[
+const C271: &[Choice] = &[
     ty(Type::B32),
     ty(Type::B64),
     ty(Type::U32),
@@ -2842,25 +2922,25 @@ const C265: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C266: &[Choice] = &[md(Mod::Mask)];
-const C267: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
-const C268: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
-const C269: &[Choice] = &[md(Mod::L2EvictLast).gated(G302), md(Mod::L2EvictNormal).gated(G302)];
-const C270: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
-const C271: &[Choice] = &[md(Mod::Tensormap).gated(G303)];
-const C272: &[Choice] = &[md(Mod::L1)];
-const C273: &[Choice] =
+const C272: &[Choice] = &[md(Mod::Mask)];
+const C273: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
+const C274: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
+const C275: &[Choice] = &[md(Mod::L2EvictLast).gated(G312), md(Mod::L2EvictNormal).gated(G312)];
+const C276: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
+const C277: &[Choice] = &[md(Mod::Tensormap).gated(G313)];
+const C278: &[Choice] = &[md(Mod::L1)];
+const C279: &[Choice] =
     &[md(Mod::F4e), md(Mod::B4e), md(Mod::Rc8), md(Mod::Ecl), md(Mod::Ecr), md(Mod::Rc16)];
-const C274: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Release).gated(G22)];
-const C275: &[Choice] = &[
-    ty(Type::F16).gated(G316),
-    ty(Type::F16x2).gated(G317),
-    ty(Type::Bf16).gated(G318),
-    ty(Type::Bf16x2).gated(G319),
+const C280: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Release).gated(G22)];
+const C281: &[Choice] = &[
+    ty(Type::F16).gated(G326),
+    ty(Type::F16x2).gated(G327),
+    ty(Type::Bf16).gated(G328),
+    ty(Type::Bf16x2).gated(G329),
 ];
-const C276: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::S64)];
-const C277: &[Choice] = &[md(Mod::Gpu), md(Mod::Sys)];
-const C278: &[Choice] = &[
+const C282: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::S64)];
+const C283: &[Choice] = &[md(Mod::Gpu), md(Mod::Sys)];
+const C284: &[Choice] = &[
     md(Mod::Eq),
     md(Mod::Ne),
     md(Mod::Lt),
@@ -2880,8 +2960,8 @@ const C278: &[Choice] = &[
     md(Mod::Num),
     md(Mod::Nan),
 ];
-const C279: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32)];
-const C280: &[Choice] = &[
+const C285: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32)];
+const C286: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2895,7 +2975,7 @@ const C280: &[Choice] = &[
     ty(Type::F64),
     ty(Type::F16),
 ];
-const C281: &[Choice] = &[
+const C287: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2910,13 +2990,13 @@ const C281: &[Choice] = &[
     ty(Type::F16),
     ty(Type::Bf16).gated(G3),
 ];
-const C282: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
-const C283: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
-const C284: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
-const C285: &[Choice] = &[md(Mod::Inc).gated(G332), md(Mod::Dec).gated(G333)];
-const C286: &[Choice] = &[md(Mod::L), md(Mod::R)];
-const C287: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
-const C288: &[Choice] = &[
+const C288: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
+const C289: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
+const C290: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
+const C291: &[Choice] = &[md(Mod::Inc).gated(G342), md(Mod::Dec).gated(G343)];
+const C292: &[Choice] = &[md(Mod::L), md(Mod::R)];
+const C293: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
+const C294: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2927,26 +3007,26 @@ const C288: &[Choice] = &[
     ty(Type::S32),
     ty(Type::S64),
 ];
-const C289: &[Choice] = &[
+const C295: &[Choice] = &[
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamFunc).gated(G166),
+    md(Mod::ParamFunc).gated(G176),
     md(Mod::Shared),
     md(Mod::SharedCta).gated(G25),
     md(Mod::SharedCluster).gated(G26),
 ];
-const C290: &[Choice] =
-    &[md(Mod::Wb).gated(G341), md(Mod::Cg).gated(G341), md(Mod::Cs).gated(G341), md(Mod::Wt).gated(G341)];
-const C291: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G342),
-    md(Mod::L1EvictUnchanged).gated(G343),
-    md(Mod::L1EvictFirst).gated(G344),
-    md(Mod::L1EvictLast).gated(G345),
-    md(Mod::L1NoAllocate).gated(G346),
+const C296: &[Choice] =
+    &[md(Mod::Wb).gated(G351), md(Mod::Cg).gated(G351), md(Mod::Cs).gated(G351), md(Mod::Wt).gated(G351)];
+const C297: &[Choice] = &[
+    md(Mod::L1EvictNormal).gated(G352),
+    md(Mod::L1EvictUnchanged).gated(G353),
+    md(Mod::L1EvictFirst).gated(G354),
+    md(Mod::L1EvictLast).gated(G355),
+    md(Mod::L1NoAllocate).gated(G356),
 ];
-const C292: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
-const C293: &[Choice] = &[
+const C298: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
+const C299: &[Choice] = &[
     ty(Type::B32),
     ty(Type::B64),
     ty(Type::U32),
@@ -2956,49 +3036,49 @@ const C293: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C294: &[Choice] = &[md(Mod::M16n8).gated(G352)];
-const C295: &[Choice] = &[ty(Type::Bf16).gated(G357), ty(Type::Bf16x2).gated(G358)];
-const C296: &[Choice] = &[ty(Type::F16).gated(G360), ty(Type::Bf16).gated(G361)];
-const C297: &[Choice] = &[md(Mod::B)];
-const C298: &[Choice] = &[
+const C300: &[Choice] = &[md(Mod::M16n8).gated(G362)];
+const C301: &[Choice] = &[ty(Type::Bf16).gated(G367), ty(Type::Bf16x2).gated(G368)];
+const C302: &[Choice] = &[ty(Type::F16).gated(G370), ty(Type::Bf16).gated(G371)];
+const C303: &[Choice] = &[md(Mod::B)];
+const C304: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
-    md(Mod::N3d).gated(G363),
-    md(Mod::A1d).gated(G364),
-    md(Mod::A2d).gated(G364),
+    md(Mod::N3d).gated(G373),
+    md(Mod::A1d).gated(G374),
+    md(Mod::A2d).gated(G374),
 ];
-const C299: &[Choice] =
-    &[md(Mod::Ca).gated(G365), md(Mod::Cg).gated(G365), md(Mod::Cs).gated(G365), md(Mod::Cv).gated(G365)];
-const C300: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
-const C301: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
-const C302: &[Choice] = &[
+const C305: &[Choice] =
+    &[md(Mod::Ca).gated(G375), md(Mod::Cg).gated(G375), md(Mod::Cs).gated(G375), md(Mod::Cv).gated(G375)];
+const C306: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
+const C307: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
+const C308: &[Choice] = &[
     md(Mod::Width),
     md(Mod::Height),
     md(Mod::Depth),
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
-    md(Mod::ArraySize).gated(G366),
-    md(Mod::MemoryLayout).gated(G367),
+    md(Mod::ArraySize).gated(G376),
+    md(Mod::MemoryLayout).gated(G377),
 ];
-const C303: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
-const C304: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
-const C305: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
-const C306: &[Choice] = &[md(Mod::P)];
-const C307: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G370)];
-const C308: &[Choice] =
-    &[md(Mod::Wb).gated(G372), md(Mod::Cg).gated(G372), md(Mod::Cs).gated(G372), md(Mod::Wt).gated(G372)];
-const C309: &[Choice] = &[ty(Type::Bf16).gated(G377), ty(Type::Bf16x2).gated(G378)];
-const C310: &[Choice] = &[md(Mod::Alloc)];
-const C311: &[Choice] = &[md(Mod::Dealloc)];
-const C312: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
-const C313: &[Choice] = &[md(Mod::Ld)];
-const C314: &[Choice] = &[
-    md(Mod::N16x64b).gated(G384),
-    md(Mod::N16x128b).gated(G385),
-    md(Mod::N16x256b).gated(G386),
-    md(Mod::N32x32b).gated(G387),
+const C309: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
+const C310: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
+const C311: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
+const C312: &[Choice] = &[md(Mod::P)];
+const C313: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G380)];
+const C314: &[Choice] =
+    &[md(Mod::Wb).gated(G382), md(Mod::Cg).gated(G382), md(Mod::Cs).gated(G382), md(Mod::Wt).gated(G382)];
+const C315: &[Choice] = &[ty(Type::Bf16).gated(G387), ty(Type::Bf16x2).gated(G388)];
+const C316: &[Choice] = &[md(Mod::Alloc)];
+const C317: &[Choice] = &[md(Mod::Dealloc)];
+const C318: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
+const C319: &[Choice] = &[md(Mod::Ld)];
+const C320: &[Choice] = &[
+    md(Mod::N16x64b).gated(G394),
+    md(Mod::N16x128b).gated(G395),
+    md(Mod::N16x256b).gated(G396),
+    md(Mod::N32x32b).gated(G397),
 ];
-const C315: &[Choice] = &[
+const C321: &[Choice] = &[
     md(Mod::X1),
     md(Mod::X2),
     md(Mod::X4),
@@ -3008,69 +3088,69 @@ const C315: &[Choice] = &[
     md(Mod::X64),
     md(Mod::X128),
 ];
-const C316: &[Choice] = &[md(Mod::Pack16b)];
-const C317: &[Choice] = &[md(Mod::N16x32bx2).gated(G389)];
-const C318: &[Choice] = &[md(Mod::Unpack16b)];
-const C319: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
-const C320: &[Choice] = &[md(Mod::Cp)];
-const C321: &[Choice] =
-    &[md(Mod::N128x256b).gated(G392), md(Mod::N4x256b).gated(G393), md(Mod::N128x128b).gated(G394)];
-const C322: &[Choice] = &[md(Mod::N64x128b).gated(G396)];
-const C323: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
-const C324: &[Choice] = &[md(Mod::N32x128b).gated(G397)];
-const C325: &[Choice] = &[md(Mod::Warpx4)];
-const C326: &[Choice] = &[md(Mod::Shift)];
-const C327: &[Choice] = &[md(Mod::Down)];
-const C328: &[Choice] = &[md(Mod::Mma)];
-const C329: &[Choice] = &[
-    md(Mod::KindF16).gated(G399),
-    md(Mod::KindTf32).gated(G400),
-    md(Mod::KindF8f6f4).gated(G260),
-    md(Mod::KindI8).gated(G401),
+const C322: &[Choice] = &[md(Mod::Pack16b)];
+const C323: &[Choice] = &[md(Mod::N16x32bx2).gated(G399)];
+const C324: &[Choice] = &[md(Mod::Unpack16b)];
+const C325: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
+const C326: &[Choice] = &[md(Mod::Cp)];
+const C327: &[Choice] =
+    &[md(Mod::N128x256b).gated(G402), md(Mod::N4x256b).gated(G403), md(Mod::N128x128b).gated(G404)];
+const C328: &[Choice] = &[md(Mod::N64x128b).gated(G406)];
+const C329: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
+const C330: &[Choice] = &[md(Mod::N32x128b).gated(G407)];
+const C331: &[Choice] = &[md(Mod::Warpx4)];
+const C332: &[Choice] = &[md(Mod::Shift)];
+const C333: &[Choice] = &[md(Mod::Down)];
+const C334: &[Choice] = &[md(Mod::Mma)];
+const C335: &[Choice] = &[
+    md(Mod::KindF16).gated(G409),
+    md(Mod::KindTf32).gated(G410),
+    md(Mod::KindF8f6f4).gated(G270),
+    md(Mod::KindI8).gated(G411),
 ];
-const C330: &[Choice] = &[
-    md(Mod::CollectorAFill).gated(G402),
-    md(Mod::CollectorAUse).gated(G403),
-    md(Mod::CollectorALastuse).gated(G404),
-    md(Mod::CollectorADiscard).gated(G405),
-];
-const C331: &[Choice] = &[md(Mod::CtaGroup1)];
-const C332: &[Choice] = &[md(Mod::CtaGroup2)];
-const C333: &[Choice] = &[md(Mod::Ashift).gated(G408)];
-const C334: &[Choice] = &[md(Mod::Sp)];
-const C335: &[Choice] =
-    &[md(Mod::KindMxf8f6f4).gated(G277), md(Mod::KindMxf4).gated(G270), md(Mod::KindMxf4nvf4).gated(G274)];
 const C336: &[Choice] = &[
-    md(Mod::ScaleVec1X).gated(G278),
-    md(Mod::ScaleVec2X).gated(G272),
-    md(Mod::ScaleVec4X).gated(G275),
-    md(Mod::Block16).gated(G409),
-    md(Mod::Block32).gated(G410),
+    md(Mod::CollectorAFill).gated(G412),
+    md(Mod::CollectorAUse).gated(G413),
+    md(Mod::CollectorALastuse).gated(G414),
+    md(Mod::CollectorADiscard).gated(G415),
 ];
-const C337: &[Choice] = &[md(Mod::Ws)];
-const C338: &[Choice] = &[
-    md(Mod::CollectorB0Fill).gated(G413),
-    md(Mod::CollectorB0Use).gated(G414),
-    md(Mod::CollectorB0Lastuse).gated(G415),
-    md(Mod::CollectorB0Discard).gated(G416),
-    md(Mod::CollectorB1Fill).gated(G417),
-    md(Mod::CollectorB1Use).gated(G418),
-    md(Mod::CollectorB1Lastuse).gated(G419),
-    md(Mod::CollectorB1Discard).gated(G420),
-    md(Mod::CollectorB2Fill).gated(G421),
-    md(Mod::CollectorB2Use).gated(G422),
-    md(Mod::CollectorB2Lastuse).gated(G423),
-    md(Mod::CollectorB2Discard).gated(G424),
-    md(Mod::CollectorB3Fill).gated(G425),
-    md(Mod::CollectorB3Use).gated(G426),
-    md(Mod::CollectorB3Lastuse).gated(G427),
-    md(Mod::CollectorB3Discard).gated(G428),
+const C337: &[Choice] = &[md(Mod::CtaGroup1)];
+const C338: &[Choice] = &[md(Mod::CtaGroup2)];
+const C339: &[Choice] = &[md(Mod::Ashift).gated(G418)];
+const C340: &[Choice] = &[md(Mod::Sp)];
+const C341: &[Choice] =
+    &[md(Mod::KindMxf8f6f4).gated(G287), md(Mod::KindMxf4).gated(G280), md(Mod::KindMxf4nvf4).gated(G284)];
+const C342: &[Choice] = &[
+    md(Mod::ScaleVec1X).gated(G288),
+    md(Mod::ScaleVec2X).gated(G282),
+    md(Mod::ScaleVec4X).gated(G285),
+    md(Mod::Block16).gated(G419),
+    md(Mod::Block32).gated(G420),
 ];
-const C339: &[Choice] = &[md(Mod::Commit)];
-const C340: &[Choice] = &[md(Mod::MbarrierArriveOne)];
-const C341: &[Choice] = &[md(Mod::FenceBeforeThreadSync), md(Mod::FenceAfterThreadSync)];
-const C342: &[Choice] = &[md(Mod::Replace)];
-const C343: &[Choice] = &[
+const C343: &[Choice] = &[md(Mod::Ws)];
+const C344: &[Choice] = &[
+    md(Mod::CollectorB0Fill).gated(G423),
+    md(Mod::CollectorB0Use).gated(G424),
+    md(Mod::CollectorB0Lastuse).gated(G425),
+    md(Mod::CollectorB0Discard).gated(G426),
+    md(Mod::CollectorB1Fill).gated(G427),
+    md(Mod::CollectorB1Use).gated(G428),
+    md(Mod::CollectorB1Lastuse).gated(G429),
+    md(Mod::CollectorB1Discard).gated(G430),
+    md(Mod::CollectorB2Fill).gated(G431),
+    md(Mod::CollectorB2Use).gated(G432),
+    md(Mod::CollectorB2Lastuse).gated(G433),
+    md(Mod::CollectorB2Discard).gated(G434),
+    md(Mod::CollectorB3Fill).gated(G435),
+    md(Mod::CollectorB3Use).gated(G436),
+    md(Mod::CollectorB3Lastuse).gated(G437),
+    md(Mod::CollectorB3Discard).gated(G438),
+];
+const C345: &[Choice] = &[md(Mod::Commit)];
+const C346: &[Choice] = &[md(Mod::MbarrierArriveOne)];
+const C347: &[Choice] = &[md(Mod::FenceBeforeThreadSync), md(Mod::FenceAfterThreadSync)];
+const C348: &[Choice] = &[md(Mod::Replace)];
+const C349: &[Choice] = &[
     md(Mod::GlobalAddress),
     md(Mod::Rank),
     md(Mod::Elemtype),
@@ -3079,11 +3159,11 @@ const C343: &[Choice] = &[
     md(Mod::FillMode),
     md(Mod::SwizzleAtomicity),
 ];
-const C344: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25)];
-const C345: &[Choice] = &[md(Mod::B1024)];
-const C346: &[Choice] = &[md(Mod::BoxDim), md(Mod::GlobalDim), md(Mod::GlobalStride), md(Mod::ElementStride)];
-const C347: &[Choice] = &[md(Mod::CpFenceproxy)];
-const C348: &[Choice] = &[
+const C350: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25)];
+const C351: &[Choice] = &[md(Mod::B1024)];
+const C352: &[Choice] = &[md(Mod::BoxDim), md(Mod::GlobalDim), md(Mod::GlobalStride), md(Mod::ElementStride)];
+const C353: &[Choice] = &[md(Mod::CpFenceproxy)];
+const C354: &[Choice] = &[
     md(Mod::Finite),
     md(Mod::Infinite),
     md(Mod::Number),
@@ -3091,61 +3171,61 @@ const C348: &[Choice] = &[
     md(Mod::Normal),
     md(Mod::Subnormal),
 ];
-const C349: &[Choice] = &[
-    md(Mod::N1d),
-    md(Mod::N2d),
-    md(Mod::A1d),
-    md(Mod::A2d),
-    md(Mod::N3d),
-    md(Mod::Cube).gated(G436),
-    md(Mod::Acube).gated(G436),
-    md(Mod::N2dms).gated(G437),
-    md(Mod::A2dms).gated(G437),
-];
-const C350: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G1)];
-const C351: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
-const C352: &[Choice] = &[md(Mod::Base)];
-const C353: &[Choice] = &[md(Mod::Level)];
-const C354: &[Choice] = &[md(Mod::Grad)];
 const C355: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G436),
-    md(Mod::Acube).gated(G436),
+    md(Mod::Cube).gated(G446),
+    md(Mod::Acube).gated(G446),
+    md(Mod::N2dms).gated(G447),
+    md(Mod::A2dms).gated(G447),
 ];
-const C356: &[Choice] = &[md(Mod::V2)];
-const C357: &[Choice] = &[ty(Type::F16x2).gated(G1)];
-const C358: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
-const C359: &[Choice] =
-    &[md(Mod::N2d), md(Mod::A2d).gated(G447), md(Mod::Cube).gated(G448), md(Mod::Acube).gated(G449)];
-const C360: &[Choice] = &[md(Mod::N2d), md(Mod::A2d), md(Mod::Cube), md(Mod::Acube)];
+const C356: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G1)];
+const C357: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
+const C358: &[Choice] = &[md(Mod::Base)];
+const C359: &[Choice] = &[md(Mod::Level)];
+const C360: &[Choice] = &[md(Mod::Grad)];
 const C361: &[Choice] = &[
+    md(Mod::N1d),
+    md(Mod::N2d),
+    md(Mod::A1d),
+    md(Mod::A2d),
+    md(Mod::N3d),
+    md(Mod::Cube).gated(G446),
+    md(Mod::Acube).gated(G446),
+];
+const C362: &[Choice] = &[md(Mod::V2)];
+const C363: &[Choice] = &[ty(Type::F16x2).gated(G1)];
+const C364: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
+const C365: &[Choice] =
+    &[md(Mod::N2d), md(Mod::A2d).gated(G457), md(Mod::Cube).gated(G458), md(Mod::Acube).gated(G459)];
+const C366: &[Choice] = &[md(Mod::N2d), md(Mod::A2d), md(Mod::Cube), md(Mod::Acube)];
+const C367: &[Choice] = &[
     md(Mod::Width),
     md(Mod::Height),
     md(Mod::Depth),
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
     md(Mod::NormalizedCoords),
-    md(Mod::ArraySize).gated(G366),
-    md(Mod::NumMipmapLevels).gated(G453),
-    md(Mod::NumSamples).gated(G454),
+    md(Mod::ArraySize).gated(G376),
+    md(Mod::NumMipmapLevels).gated(G463),
+    md(Mod::NumSamples).gated(G464),
     md(Mod::ForceUnnormalizedCoords),
     md(Mod::FilterMode),
     md(Mod::AddrMode0),
     md(Mod::AddrMode1),
     md(Mod::AddrMode2),
-    md(Mod::MemoryLayout).gated(G367),
+    md(Mod::MemoryLayout).gated(G377),
 ];
-const C362: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
-const C363: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
-const C364: &[Choice] = &[md(Mod::Po)];
-const C365: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
-const C366: &[Choice] = &[md(Mod::Ballot)];
-const C367: &[Choice] = &[md(Mod::MmaAsync)];
-const C368: &[Choice] = &[
+const C368: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
+const C369: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
+const C370: &[Choice] = &[md(Mod::Po)];
+const C371: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
+const C372: &[Choice] = &[md(Mod::Ballot)];
+const C373: &[Choice] = &[md(Mod::MmaAsync)];
+const C374: &[Choice] = &[
     md(Mod::M64n8k16),
     md(Mod::M64n16k16),
     md(Mod::M64n24k16),
@@ -3179,7 +3259,7 @@ const C368: &[Choice] = &[
     md(Mod::M64n248k16),
     md(Mod::M64n256k16),
 ];
-const C369: &[Choice] = &[
+const C375: &[Choice] = &[
     md(Mod::M64n8k8),
     md(Mod::M64n16k8),
     md(Mod::M64n24k8),
@@ -3213,7 +3293,7 @@ const C369: &[Choice] = &[
     md(Mod::M64n248k8),
     md(Mod::M64n256k8),
 ];
-const C370: &[Choice] = &[
+const C376: &[Choice] = &[
     md(Mod::M64n8k32),
     md(Mod::M64n16k32),
     md(Mod::M64n24k32),
@@ -3247,7 +3327,7 @@ const C370: &[Choice] = &[
     md(Mod::M64n248k32),
     md(Mod::M64n256k32),
 ];
-const C371: &[Choice] = &[
+const C377: &[Choice] = &[
     md(Mod::M64n8k32),
     md(Mod::M64n16k32),
     md(Mod::M64n24k32),
@@ -3267,8 +3347,8 @@ const C371: &[Choice] = &[
     md(Mod::M64n240k32),
     md(Mod::M64n256k32),
 ];
-const C372: &[Choice] = &[ty(Type::S8), ty(Type::U8)];
-const C373: &[Choice] = &[
+const C378: &[Choice] = &[ty(Type::S8), ty(Type::U8)];
+const C379: &[Choice] = &[
     md(Mod::M64n8k256),
     md(Mod::M64n16k256),
     md(Mod::M64n24k256),
@@ -3288,8 +3368,8 @@ const C373: &[Choice] = &[
     md(Mod::M64n240k256),
     md(Mod::M64n256k256),
 ];
-const C374: &[Choice] = &[md(Mod::And)];
-const C375: &[Choice] = &[
+const C380: &[Choice] = &[md(Mod::And)];
+const C381: &[Choice] = &[
     md(Mod::M64n8k64),
     md(Mod::M64n16k64),
     md(Mod::M64n24k64),
@@ -3323,7 +3403,7 @@ const C375: &[Choice] = &[
     md(Mod::M64n248k64),
     md(Mod::M64n256k64),
 ];
-const C376: &[Choice] = &[
+const C382: &[Choice] = &[
     md(Mod::M64n8k64),
     md(Mod::M64n16k64),
     md(Mod::M64n24k64),
@@ -3343,17 +3423,17 @@ const C376: &[Choice] = &[
     md(Mod::M64n240k64),
     md(Mod::M64n256k64),
 ];
-const C377: &[Choice] = &[md(Mod::Fence)];
-const C378: &[Choice] = &[md(Mod::Load)];
-const C379: &[Choice] = &[md(Mod::A)];
-const C380: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16)];
-const C381: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
-const C382: &[Choice] = &[md(Mod::M16n16k8)];
-const C383: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
-const C384: &[Choice] = &[md(Mod::M8n8k32)];
-const C385: &[Choice] = &[md(Mod::M8n8k128)];
-const C386: &[Choice] = &[md(Mod::C)];
-const C387: &[Choice] = &[
+const C383: &[Choice] = &[md(Mod::Fence)];
+const C384: &[Choice] = &[md(Mod::Load)];
+const C385: &[Choice] = &[md(Mod::A)];
+const C386: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16)];
+const C387: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
+const C388: &[Choice] = &[md(Mod::M16n16k8)];
+const C389: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
+const C390: &[Choice] = &[md(Mod::M8n8k32)];
+const C391: &[Choice] = &[md(Mod::M8n8k128)];
+const C392: &[Choice] = &[md(Mod::C)];
+const C393: &[Choice] = &[
     md(Mod::M16n16k16),
     md(Mod::M8n32k16),
     md(Mod::M32n8k16),
@@ -3361,14 +3441,14 @@ const C387: &[Choice] = &[
     md(Mod::M8n8k32),
     md(Mod::M8n8k128),
 ];
-const C388: &[Choice] =
+const C394: &[Choice] =
     &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
-const C389: &[Choice] = &[md(Mod::Store)];
-const C390: &[Choice] = &[md(Mod::D)];
-const C391: &[Choice] = &[ty(Type::U8)];
-const C392: &[Choice] = &[ty(Type::S8)];
-const C393: &[Choice] = &[ty(Type::U4).gated(G126)];
-const C394: &[Choice] = &[ty(Type::S4).gated(G127)];
+const C395: &[Choice] = &[md(Mod::Store)];
+const C396: &[Choice] = &[md(Mod::D)];
+const C397: &[Choice] = &[ty(Type::U8)];
+const C398: &[Choice] = &[ty(Type::S8)];
+const C399: &[Choice] = &[ty(Type::U4).gated(G136)];
+const C400: &[Choice] = &[ty(Type::S4).gated(G137)];
 
 const T0: &[Type] = &[Type::Pred];
 const T1: &[Type] = &[Type::U64, Type::S64];
@@ -3519,23 +3599,25 @@ const M14: &[Mod] = &[Mod::Min, Mod::Max];
 const M15: &[Mod] = &[Mod::Add];
 const M16: &[Mod] = &[Mod::CtaGroup1];
 const M17: &[Mod] = &[Mod::CtaGroup2];
-const M18: &[Mod] = &[Mod::N1d];
-const M19: &[Mod] = &[Mod::Im2colNoOffs];
-const M20: &[Mod] = &[Mod::N2d];
-const M21: &[Mod] = &[Mod::Sat];
-const M22: &[Mod] = &[Mod::Ftz];
-const M23: &[Mod] = &[Mod::Satfinite];
-const M24: &[Mod] = &[Mod::Const];
-const M25: &[Mod] = &[Mod::Param, Mod::ParamEntry];
-const M26: &[Mod] = &[Mod::Rn, Mod::Rz, Mod::Rm, Mod::Rp];
-const M27: &[Mod] = &[Mod::Rn];
-const M28: &[Mod] = &[Mod::Cluster];
-const M29: &[Mod] = &[Mod::Acquire, Mod::Release];
-const M30: &[Mod] = &[Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta, Mod::MbarrierInit];
-const M31: &[Mod] = &[Mod::V2, Mod::V4, Mod::V8];
-const M32: &[Mod] = &[Mod::V8];
-const M33: &[Mod] = &[Mod::V4];
-const M34: &[Mod] = &[
+const M18: &[Mod] = &[Mod::SharedCluster];
+const M19: &[Mod] = &[Mod::SharedCta];
+const M20: &[Mod] = &[Mod::N1d];
+const M21: &[Mod] = &[Mod::Im2colNoOffs];
+const M22: &[Mod] = &[Mod::N2d];
+const M23: &[Mod] = &[Mod::Sat];
+const M24: &[Mod] = &[Mod::Ftz];
+const M25: &[Mod] = &[Mod::Satfinite];
+const M26: &[Mod] = &[Mod::Const];
+const M27: &[Mod] = &[Mod::Param, Mod::ParamEntry];
+const M28: &[Mod] = &[Mod::Rn, Mod::Rz, Mod::Rm, Mod::Rp];
+const M29: &[Mod] = &[Mod::Rn];
+const M30: &[Mod] = &[Mod::Cluster];
+const M31: &[Mod] = &[Mod::Acquire, Mod::Release];
+const M32: &[Mod] = &[Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta, Mod::MbarrierInit];
+const M33: &[Mod] = &[Mod::V2, Mod::V4, Mod::V8];
+const M34: &[Mod] = &[Mod::V8];
+const M35: &[Mod] = &[Mod::V4];
+const M36: &[Mod] = &[
     Mod::Const,
     Mod::Global,
     Mod::Local,
@@ -3546,7 +3628,7 @@ const M34: &[Mod] = &[
     Mod::SharedCta,
     Mod::SharedCluster,
 ];
-const M35: &[Mod] = &[
+const M37: &[Mod] = &[
     Mod::Const,
     Mod::Local,
     Mod::Param,
@@ -3556,7 +3638,7 @@ const M35: &[Mod] = &[
     Mod::SharedCta,
     Mod::SharedCluster,
 ];
-const M36: &[Mod] = &[
+const M38: &[Mod] = &[
     Mod::L1EvictNormal,
     Mod::L1EvictUnchanged,
     Mod::L1EvictFirst,
@@ -3566,59 +3648,59 @@ const M36: &[Mod] = &[
     Mod::L2EvictFirst,
     Mod::L2EvictLast,
 ];
-const M37: &[Mod] = &[Mod::Volatile];
-const M38: &[Mod] = &[Mod::Const, Mod::Param, Mod::ParamEntry, Mod::ParamFunc];
-const M39: &[Mod] = &[Mod::Local];
-const M40: &[Mod] = &[Mod::L2EvictNormal, Mod::L2EvictFirst, Mod::L2EvictLast];
-const M41: &[Mod] = &[Mod::V4, Mod::V8];
-const M42: &[Mod] = &[Mod::L264B, Mod::L2128B, Mod::L2256B];
-const M43: &[Mod] = &[Mod::Relu];
-const M44: &[Mod] = &[Mod::Relaxed];
-const M45: &[Mod] = &[Mod::Release];
-const M46: &[Mod] = &[Mod::Acquire, Mod::Relaxed];
-const M47: &[Mod] = &[Mod::M16n8k8];
-const M48: &[Mod] = &[Mod::M16n8k16];
-const M49: &[Mod] = &[Mod::M16n8k4];
-const M50: &[Mod] = &[Mod::M8n8k4];
-const M51: &[Mod] = &[Mod::M8n8k16];
-const M52: &[Mod] = &[Mod::M16n8k32];
-const M53: &[Mod] = &[Mod::M8n8k32];
-const M54: &[Mod] = &[Mod::M16n8k64];
-const M55: &[Mod] = &[Mod::And];
-const M56: &[Mod] = &[Mod::M8n8k128];
-const M57: &[Mod] = &[Mod::M16n8k128];
-const M58: &[Mod] = &[Mod::M16n8k256];
-const M59: &[Mod] = &[Mod::KindF8f6f4];
-const M60: &[Mod] = &[Mod::SpOrderedMetadata];
-const M61: &[Mod] = &[Mod::Sp];
-const M62: &[Mod] = &[Mod::ScaleVec2X];
-const M63: &[Mod] = &[Mod::ScaleVec4X];
-const M64: &[Mod] = &[Mod::AccF32];
-const M65: &[Mod] = &[Mod::AccF16];
-const M66: &[Mod] = &[Mod::Mmio];
-const M67: &[Mod] = &[Mod::Sys];
-const M68: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
-const M69: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
-const M70: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
-const M71: &[Mod] = &[Mod::And, Mod::Or];
-const M72: &[Mod] = &[Mod::Add, Mod::And, Mod::Or];
-const M73: &[Mod] = &[Mod::A1d, Mod::A2d];
-const M74: &[Mod] = &[Mod::N16x128b];
-const M75: &[Mod] = &[Mod::X128];
-const M76: &[Mod] = &[Mod::N16x256b];
-const M77: &[Mod] = &[Mod::X64, Mod::X128];
-const M78: &[Mod] = &[Mod::KindI8];
-const M79: &[Mod] = &[Mod::Ashift];
-const M80: &[Mod] = &[Mod::CollectorAFill, Mod::CollectorAUse];
-const M81: &[Mod] = &[Mod::KindMxf4];
-const M82: &[Mod] = &[Mod::KindMxf4nvf4];
-const M83: &[Mod] = &[Mod::KindMxf8f6f4];
-const M84: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16];
-const M85: &[Mod] = &[Mod::ScaleVec1X, Mod::ScaleVec4X, Mod::Block16];
-const M86: &[Mod] = &[Mod::ScaleVec1X];
-const M87: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16, Mod::Block32];
-const M88: &[Mod] = &[Mod::GlobalAddress];
-const M89: &[Mod] = &[
+const M39: &[Mod] = &[Mod::Volatile];
+const M40: &[Mod] = &[Mod::Const, Mod::Param, Mod::ParamEntry, Mod::ParamFunc];
+const M41: &[Mod] = &[Mod::Local];
+const M42: &[Mod] = &[Mod::L2EvictNormal, Mod::L2EvictFirst, Mod::L2EvictLast];
+const M43: &[Mod] = &[Mod::V4, Mod::V8];
+const M44: &[Mod] = &[Mod::L264B, Mod::L2128B, Mod::L2256B];
+const M45: &[Mod] = &[Mod::Relu];
+const M46: &[Mod] = &[Mod::Relaxed];
+const M47: &[Mod] = &[Mod::Release];
+const M48: &[Mod] = &[Mod::Acquire, Mod::Relaxed];
+const M49: &[Mod] = &[Mod::M16n8k8];
+const M50: &[Mod] = &[Mod::M16n8k16];
+const M51: &[Mod] = &[Mod::M16n8k4];
+const M52: &[Mod] = &[Mod::M8n8k4];
+const M53: &[Mod] = &[Mod::M8n8k16];
+const M54: &[Mod] = &[Mod::M16n8k32];
+const M55: &[Mod] = &[Mod::M8n8k32];
+const M56: &[Mod] = &[Mod::M16n8k64];
+const M57: &[Mod] = &[Mod::And];
+const M58: &[Mod] = &[Mod::M8n8k128];
+const M59: &[Mod] = &[Mod::M16n8k128];
+const M60: &[Mod] = &[Mod::M16n8k256];
+const M61: &[Mod] = &[Mod::KindF8f6f4];
+const M62: &[Mod] = &[Mod::SpOrderedMetadata];
+const M63: &[Mod] = &[Mod::Sp];
+const M64: &[Mod] = &[Mod::ScaleVec2X];
+const M65: &[Mod] = &[Mod::ScaleVec4X];
+const M66: &[Mod] = &[Mod::AccF32];
+const M67: &[Mod] = &[Mod::AccF16];
+const M68: &[Mod] = &[Mod::Mmio];
+const M69: &[Mod] = &[Mod::Sys];
+const M70: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
+const M71: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
+const M72: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
+const M73: &[Mod] = &[Mod::And, Mod::Or];
+const M74: &[Mod] = &[Mod::Add, Mod::And, Mod::Or];
+const M75: &[Mod] = &[Mod::A1d, Mod::A2d];
+const M76: &[Mod] = &[Mod::N16x128b];
+const M77: &[Mod] = &[Mod::X128];
+const M78: &[Mod] = &[Mod::N16x256b];
+const M79: &[Mod] = &[Mod::X64, Mod::X128];
+const M80: &[Mod] = &[Mod::KindI8];
+const M81: &[Mod] = &[Mod::Ashift];
+const M82: &[Mod] = &[Mod::CollectorAFill, Mod::CollectorAUse];
+const M83: &[Mod] = &[Mod::KindMxf4];
+const M84: &[Mod] = &[Mod::KindMxf4nvf4];
+const M85: &[Mod] = &[Mod::KindMxf8f6f4];
+const M86: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16];
+const M87: &[Mod] = &[Mod::ScaleVec1X, Mod::ScaleVec4X, Mod::Block16];
+const M88: &[Mod] = &[Mod::ScaleVec1X];
+const M89: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16, Mod::Block32];
+const M90: &[Mod] = &[Mod::GlobalAddress];
+const M91: &[Mod] = &[
     Mod::Rank,
     Mod::Elemtype,
     Mod::InterleaveLayout,
@@ -3626,19 +3708,19 @@ const M89: &[Mod] = &[
     Mod::FillMode,
     Mod::SwizzleAtomicity,
 ];
-const M90: &[Mod] = &[Mod::SwizzleAtomicity];
-const M91: &[Mod] = &[Mod::GlobalStride];
-const M92: &[Mod] = &[Mod::BoxDim, Mod::GlobalDim, Mod::ElementStride];
-const M93: &[Mod] = &[Mod::Uni];
-const M94: &[Mod] = &[Mod::Cube, Mod::Acube];
-const M95: &[Mod] = &[Mod::N2dms, Mod::A2dms];
-const M96: &[Mod] = &[Mod::N2dms];
-const M97: &[Mod] = &[Mod::A2dms];
-const M98: &[Mod] = &[Mod::Ballot];
-const M99: &[Mod] = &[Mod::M16n16k16];
-const M100: &[Mod] = &[Mod::M8n32k16];
-const M101: &[Mod] = &[Mod::M32n8k16];
-const M102: &[Mod] = &[Mod::M16n16k8];
+const M92: &[Mod] = &[Mod::SwizzleAtomicity];
+const M93: &[Mod] = &[Mod::GlobalStride];
+const M94: &[Mod] = &[Mod::BoxDim, Mod::GlobalDim, Mod::ElementStride];
+const M95: &[Mod] = &[Mod::Uni];
+const M96: &[Mod] = &[Mod::Cube, Mod::Acube];
+const M97: &[Mod] = &[Mod::N2dms, Mod::A2dms];
+const M98: &[Mod] = &[Mod::N2dms];
+const M99: &[Mod] = &[Mod::A2dms];
+const M100: &[Mod] = &[Mod::Ballot];
+const M101: &[Mod] = &[Mod::M16n16k16];
+const M102: &[Mod] = &[Mod::M8n32k16];
+const M103: &[Mod] = &[Mod::M32n8k16];
+const M104: &[Mod] = &[Mod::M16n16k8];
 
 /// The table, sorted by opcode; within one, in the order of the files.
 pub static FORMS: &[Form] = &[
@@ -5687,6 +5769,222 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.tensor.dim.target.global.tile::gather4.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar]{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.2",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C85),
+            slot("tensor", C98),
+            slot("dim", C107),
+            slot("target", C100),
+            slot("global", C19),
+            slot("tile::gather4", C108),
+            slot("bulk_mbarrier", C64),
+            optional("cta_group", C102),
+            optional("L2::cache_hint", C25),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("tensor", Kind::Address, Ty::None),
+            read("mbar", Kind::Address, Ty::None),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G103) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G104) },
+        ],
+        gates: G102,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CopyTensor),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.tensor.dim.target.global.tile::gather4.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], mask:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.2",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C85),
+            slot("tensor", C98),
+            slot("dim", C107),
+            slot("target", C100),
+            slot("global", C19),
+            slot("tile::gather4", C108),
+            slot("bulk_mbarrier", C64),
+            slot("multicast", C89),
+            optional("cta_group", C102),
+            optional("L2::cache_hint", C25),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("tensor", Kind::Address, Ty::None),
+            read("mbar", Kind::Address, Ty::None),
+            read("mask", Kind::Source, Ty::Fixed(Type::U16)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G103) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G104) },
+        ],
+        gates: G102,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CopyTensor),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.2",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C85),
+            slot("tensor", C98),
+            slot("dim", C109),
+            slot("target", C100),
+            slot("global", C19),
+            slot("im2col::w", C110),
+            slot("bulk_mbarrier", C64),
+            optional("cta_group", C102),
+            optional("L2::cache_hint", C25),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("tensor", Kind::Address, Ty::None),
+            read("mbar", Kind::Address, Ty::None),
+            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G105) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G106) },
+        ],
+        gates: G102,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CopyTensor),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.2",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C85),
+            slot("tensor", C98),
+            slot("dim", C109),
+            slot("target", C100),
+            slot("global", C19),
+            slot("im2col::w", C110),
+            slot("bulk_mbarrier", C64),
+            slot("multicast", C89),
+            optional("cta_group", C102),
+            optional("L2::cache_hint", C25),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("tensor", Kind::Address, Ty::None),
+            read("mbar", Kind::Address, Ty::None),
+            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U16)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G105) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G106) },
+        ],
+        gates: G102,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CopyTensor),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w::128.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.2",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C85),
+            slot("tensor", C98),
+            slot("dim", C109),
+            slot("target", C100),
+            slot("global", C19),
+            slot("im2col::w::128", C111),
+            slot("bulk_mbarrier", C64),
+            optional("cta_group", C102),
+            optional("L2::cache_hint", C25),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("tensor", Kind::Address, Ty::None),
+            read("mbar", Kind::Address, Ty::None),
+            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G101) },
+        ],
+        gates: G107,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CopyTensor),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w::128.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.2",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C85),
+            slot("tensor", C98),
+            slot("dim", C109),
+            slot("target", C100),
+            slot("global", C19),
+            slot("im2col::w::128", C111),
+            slot("bulk_mbarrier", C64),
+            slot("multicast", C89),
+            optional("cta_group", C102),
+            optional("L2::cache_hint", C25),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("tensor", Kind::Address, Ty::None),
+            read("mbar", Kind::Address, Ty::None),
+            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U16)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G101) },
+        ],
+        gates: G107,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CopyTensor),
+    },
+    Form {
+        opcode: Opcode::Cp,
         syntax: "cp.async.bulk.tensor.tensor_dim.global.shared::cta{.tile}.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
@@ -5710,12 +6008,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M18)],
-                then: Consequence::Needs(&[Condition::HasNot(M19)], Fault::Illegal(M18)),
+                when: &[Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::HasNot(M21)], Fault::Illegal(M20)),
             },
             Rule {
-                when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::HasNot(M19)], Fault::Illegal(M20)),
+                when: &[Condition::Has(M22)],
+                then: Consequence::Needs(&[Condition::HasNot(M21)], Fault::Illegal(M22)),
             },
         ],
         gates: G102,
@@ -5733,7 +6031,7 @@ pub static FORMS: &[Form] = &[
             slot("tensor_dim", C99),
             slot("global", C19),
             slot("shared::cta", C63),
-            slot("im2col_no_offs", C107),
+            slot("im2col_no_offs", C112),
             slot("bulk_group", C88),
             optional("L2::cache_hint", C25),
         ],
@@ -5747,15 +6045,43 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M18)],
-                then: Consequence::Needs(&[Condition::HasNot(M19)], Fault::Illegal(M18)),
+                when: &[Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::HasNot(M21)], Fault::Illegal(M20)),
             },
             Rule {
-                when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::HasNot(M19)], Fault::Illegal(M20)),
+                when: &[Condition::Has(M22)],
+                then: Consequence::Needs(&[Condition::HasNot(M21)], Fault::Illegal(M22)),
             },
         ],
         gates: G102,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CopyTensor),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.tensor.dim.global.shared::cta.tile::scatter4.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.2",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C85),
+            slot("tensor", C98),
+            slot("dim", C107),
+            slot("global", C19),
+            slot("shared::cta", C63),
+            slot("tile::scatter4", C113),
+            slot("bulk_group", C88),
+            optional("L2::cache_hint", C25),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("tensor", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[],
+        gates: G108,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5786,15 +6112,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M18)],
-                then: Consequence::Needs(&[Condition::HasNot(M19)], Fault::Illegal(M18)),
+                when: &[Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::HasNot(M21)], Fault::Illegal(M20)),
             },
             Rule {
-                when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::HasNot(M19)], Fault::Illegal(M20)),
+                when: &[Condition::Has(M22)],
+                then: Consequence::Needs(&[Condition::HasNot(M21)], Fault::Illegal(M22)),
             },
         ],
-        gates: G103,
+        gates: G109,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5811,7 +6137,7 @@ pub static FORMS: &[Form] = &[
             slot("global", C19),
             slot("shared::cta", C63),
             slot("reduction", C92),
-            slot("im2col_no_offs", C107),
+            slot("im2col_no_offs", C112),
             slot("bulk_group", C88),
             optional("L2::cache_hint", C25),
         ],
@@ -5825,15 +6151,45 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M18)],
-                then: Consequence::Needs(&[Condition::HasNot(M19)], Fault::Illegal(M18)),
+                when: &[Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::HasNot(M21)], Fault::Illegal(M20)),
             },
             Rule {
-                when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::HasNot(M19)], Fault::Illegal(M20)),
+                when: &[Condition::Has(M22)],
+                then: Consequence::Needs(&[Condition::HasNot(M21)], Fault::Illegal(M22)),
             },
         ],
-        gates: G103,
+        gates: G109,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CopyTensor),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.reduce.async.bulk.tensor.dim.global.shared::cta.reduction.tile::scatter4.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.3",
+        slots: &[
+            slot("reduce", C91),
+            slot("async", C62),
+            slot("bulk", C85),
+            slot("tensor", C98),
+            slot("dim", C107),
+            slot("global", C19),
+            slot("shared::cta", C63),
+            slot("reduction", C92),
+            slot("tile::scatter4", C113),
+            slot("bulk_group", C88),
+            optional("L2::cache_hint", C25),
+        ],
+        ignored: &[],
+        head: 4,
+        operands: &[
+            read("tensor", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[],
+        gates: G110,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5860,7 +6216,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G104,
+        gates: G111,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -5888,7 +6244,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G104,
+        gates: G111,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -5916,7 +6272,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G104,
+        gates: G111,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -5944,7 +6300,90 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G104,
+        gates: G111,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Prefetch),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.tile::gather4{.L2::cache_hint} [tensor]{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.4",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C85),
+            slot("prefetch", C95),
+            slot("tensor", C98),
+            slot("dim", C107),
+            slot("L2", C96),
+            slot("global", C19),
+            slot("tile::gather4", C108),
+            optional("L2::cache_hint", C25),
+        ],
+        ignored: &[],
+        head: 4,
+        operands: &[
+            read("tensor", Kind::Address, Ty::None),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[],
+        gates: G112,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Prefetch),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.im2col::w{.L2::cache_hint} [tensor], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.4",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C85),
+            slot("prefetch", C95),
+            slot("tensor", C98),
+            slot("dim", C109),
+            slot("L2", C96),
+            slot("global", C19),
+            slot("im2col::w", C110),
+            optional("L2::cache_hint", C25),
+        ],
+        ignored: &[],
+        head: 4,
+        operands: &[
+            read("tensor", Kind::Address, Ty::None),
+            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[],
+        gates: G113,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Prefetch),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.im2col::w::128{.L2::cache_hint} [tensor], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.4",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C85),
+            slot("prefetch", C95),
+            slot("tensor", C98),
+            slot("dim", C109),
+            slot("L2", C96),
+            slot("global", C19),
+            slot("im2col::w::128", C111),
+            optional("L2::cache_hint", C25),
+        ],
+        ignored: &[],
+        head: 4,
+        operands: &[
+            read("tensor", Kind::Address, Ty::None),
+            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[],
+        gates: G114,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -5953,10 +6392,10 @@ pub static FORMS: &[Form] = &[
         syntax: "createpolicy.range{.global}.primary{.secondary}.b64 d:b64, [a], size:u32, total-size:u32",
         section: "9.7.9.18",
         slots: &[
-            slot("range", C108),
+            slot("range", C114),
             optional("global", C19),
-            slot("primary", C109),
-            optional("secondary", C110),
+            slot("primary", C115),
+            optional("secondary", C116),
             slot("b64", C84),
         ],
         ignored: &[],
@@ -5968,7 +6407,7 @@ pub static FORMS: &[Form] = &[
             read("total-size", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G105,
+        gates: G115,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -5977,9 +6416,9 @@ pub static FORMS: &[Form] = &[
         syntax: "createpolicy.fractional.primary{.secondary}.b64 d:b64{, fraction<imm>:f32}",
         section: "9.7.9.18",
         slots: &[
-            slot("fractional", C111),
-            slot("primary", C109),
-            optional("secondary", C110),
+            slot("fractional", C117),
+            slot("primary", C115),
+            optional("secondary", C116),
             slot("b64", C84),
         ],
         ignored: &[],
@@ -5989,7 +6428,7 @@ pub static FORMS: &[Form] = &[
             read("fraction", Kind::Immediate, Ty::Fixed(Type::F32)).presence(Presence::Optional),
         ],
         rules: &[],
-        gates: G105,
+        gates: G115,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -5997,7 +6436,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Createpolicy,
         syntax: "createpolicy.cvt.L2.b64 d:b64, access-property:b64",
         section: "9.7.9.18",
-        slots: &[slot("cvt", C112), slot("L2", C96), slot("b64", C84)],
+        slots: &[slot("cvt", C118), slot("L2", C96), slot("b64", C84)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -6005,7 +6444,7 @@ pub static FORMS: &[Form] = &[
             read("access-property", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G105,
+        gates: G115,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -6013,7 +6452,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.sat}.dtype.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[optional("sat", C8), slot("dtype", C113), slot("atype", C113)],
+        slots: &[optional("sat", C8), slot("dtype", C119), slot("atype", C119)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6022,36 +6461,36 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T15)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T16)], Fault::Illegal(M21)),
+                when: &[Condition::Has(M23), Condition::TypeIn(0, T15)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T16)], Fault::Illegal(M23)),
             },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T17)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T18)], Fault::Illegal(M21)),
+                when: &[Condition::Has(M23), Condition::TypeIn(0, T17)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T18)], Fault::Illegal(M23)),
             },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T8)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T19)], Fault::Illegal(M21)),
+                when: &[Condition::Has(M23), Condition::TypeIn(0, T8)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T19)], Fault::Illegal(M23)),
             },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T6)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T20)], Fault::Illegal(M21)),
+                when: &[Condition::Has(M23), Condition::TypeIn(0, T6)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T20)], Fault::Illegal(M23)),
             },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T21)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T22)], Fault::Illegal(M21)),
+                when: &[Condition::Has(M23), Condition::TypeIn(0, T21)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T22)], Fault::Illegal(M23)),
             },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T23)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M21)),
+                when: &[Condition::Has(M23), Condition::TypeIn(0, T23)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M23)),
             },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T25)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Illegal(M21)),
+                when: &[Condition::Has(M23), Condition::TypeIn(0, T25)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Illegal(M23)),
             },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T27)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T6)], Fault::Illegal(M21)),
+                when: &[Condition::Has(M23), Condition::TypeIn(0, T27)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T6)], Fault::Illegal(M23)),
             },
         ],
         gates: &[],
@@ -6062,7 +6501,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.irnd{.sat}.dtype.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[slot("irnd", C114), optional("sat", C8), slot("dtype", C113), slot("f16", C115)],
+        slots: &[slot("irnd", C120), optional("sat", C8), slot("dtype", C119), slot("f16", C121)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6070,8 +6509,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F16)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M22), Condition::TypeIn(0, T1)],
-            then: Consequence::Gates(G106),
+            when: &[Condition::Has(M24), Condition::TypeIn(0, T1)],
+            then: Consequence::Gates(G116),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -6082,10 +6521,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.irnd{.ftz}{.sat}.dtype.f32 d+, a+:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("irnd", C114),
+            slot("irnd", C120),
             optional("ftz", C0),
             optional("sat", C8),
-            slot("dtype", C113),
+            slot("dtype", C119),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -6095,8 +6534,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M22), Condition::TypeIn(0, T1)],
-            then: Consequence::Gates(G106),
+            when: &[Condition::Has(M24), Condition::TypeIn(0, T1)],
+            then: Consequence::Gates(G116),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -6106,7 +6545,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.irnd{.sat}.dtype.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[slot("irnd", C114), optional("sat", C8), slot("dtype", C113), slot("f64", C2)],
+        slots: &[slot("irnd", C120), optional("sat", C8), slot("dtype", C119), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6114,8 +6553,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F64)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M22), Condition::TypeIn(0, T1)],
-            then: Consequence::Gates(G106),
+            when: &[Condition::Has(M24), Condition::TypeIn(0, T1)],
+            then: Consequence::Gates(G116),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -6125,7 +6564,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.irnd.dtype.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[slot("irnd", C114), slot("dtype", C113), slot("bf16", C116)],
+        slots: &[slot("irnd", C120), slot("dtype", C119), slot("bf16", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6133,7 +6572,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G107,
+        gates: G117,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_int"),
     },
@@ -6141,7 +6580,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd{.sat}.f16.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C115), slot("atype", C113)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C121), slot("atype", C119)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6149,8 +6588,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M22), Condition::TypeIn(1, T28)],
-            then: Consequence::Gates(G108),
+            when: &[Condition::Has(M24), Condition::TypeIn(1, T28)],
+            then: Consequence::Gates(G118),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -6165,7 +6604,7 @@ pub static FORMS: &[Form] = &[
             optional("ftz", C0),
             optional("sat", C8),
             slot("f32", C1),
-            slot("atype", C113),
+            slot("atype", C119),
         ],
         ignored: T0,
         head: 0,
@@ -6174,8 +6613,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M22), Condition::TypeIn(1, T28)],
-            then: Consequence::Gates(G108),
+            when: &[Condition::Has(M24), Condition::TypeIn(1, T28)],
+            then: Consequence::Gates(G118),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -6185,7 +6624,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd{.sat}.f64.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f64", C2), slot("atype", C113)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f64", C2), slot("atype", C119)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6193,8 +6632,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M22), Condition::TypeIn(1, T28)],
-            then: Consequence::Gates(G108),
+            when: &[Condition::Has(M24), Condition::TypeIn(1, T28)],
+            then: Consequence::Gates(G118),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -6204,7 +6643,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd.bf16.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), slot("bf16", C116), slot("atype", C113)],
+        slots: &[slot("rnd", C7), slot("bf16", C122), slot("atype", C119)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6212,7 +6651,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G107,
+        gates: G117,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::int_to_float"),
     },
@@ -6220,7 +6659,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.irnd}{.sat}.f16.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("irnd", C114), optional("sat", C8), slot("f16", C115), slot("f16", C115)],
+        slots: &[optional("irnd", C120), optional("sat", C8), slot("f16", C121), slot("f16", C121)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6237,7 +6676,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt{.irnd}{.ftz}{.sat}.f32.f32 d+, a+:f32",
         section: "9.7.9.21",
         slots: &[
-            optional("irnd", C114),
+            optional("irnd", C120),
             optional("ftz", C0),
             optional("sat", C8),
             slot("f32", C1),
@@ -6258,7 +6697,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.irnd}{.sat}.f64.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[optional("irnd", C114), optional("sat", C8), slot("f64", C2), slot("f64", C2)],
+        slots: &[optional("irnd", C120), optional("sat", C8), slot("f64", C2), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6278,7 +6717,7 @@ pub static FORMS: &[Form] = &[
             slot("rnd", C7),
             optional("ftz", C0),
             optional("sat", C8),
-            slot("f16", C115),
+            slot("f16", C121),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -6296,7 +6735,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd{.sat}.f16.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C115), slot("f64", C2)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C121), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6312,7 +6751,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.ftz}{.sat}.f32.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("ftz", C0), optional("sat", C8), slot("f32", C1), slot("f16", C115)],
+        slots: &[optional("ftz", C0), optional("sat", C8), slot("f32", C1), slot("f16", C121)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6328,7 +6767,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.sat}.f64.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("sat", C8), slot("f64", C2), slot("f16", C115)],
+        slots: &[optional("sat", C8), slot("f64", C2), slot("f16", C121)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6360,7 +6799,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd{.ftz}.bf16.f32 d+, a+:f32",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("ftz", C0), slot("bf16", C116), slot("f32", C1)],
+        slots: &[slot("rnd", C7), optional("ftz", C0), slot("bf16", C122), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6383,7 +6822,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G106) }],
+        rules: &[Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G116) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
@@ -6392,15 +6831,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.rnd}{.ftz}.f32.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), optional("ftz", C0), slot("f32", C1), slot("bf16", C116)],
+        slots: &[optional("rnd", C7), optional("ftz", C0), slot("f32", C1), slot("bf16", C122)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G109) }],
-        gates: G110,
+        rules: &[Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G119) }],
+        gates: G120,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6408,7 +6847,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.irnd}.bf16.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[optional("irnd", C114), slot("bf16", C116), slot("bf16", C116)],
+        slots: &[optional("irnd", C120), slot("bf16", C122), slot("bf16", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6416,7 +6855,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G107,
+        gates: G117,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6424,7 +6863,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.rnd}.f16.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), slot("f16", C115), slot("bf16", C116)],
+        slots: &[optional("rnd", C7), slot("f16", C121), slot("bf16", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6432,7 +6871,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G107,
+        gates: G117,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6440,7 +6879,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.rnd}.bf16.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), slot("bf16", C116), slot("f16", C115)],
+        slots: &[optional("rnd", C7), slot("bf16", C122), slot("f16", C121)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6448,7 +6887,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F16)).wider(),
         ],
         rules: &[],
-        gates: G107,
+        gates: G117,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6456,7 +6895,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd.bf16.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), slot("bf16", C116), slot("f64", C2)],
+        slots: &[slot("rnd", C7), slot("bf16", C122), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6464,7 +6903,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F64)).wider(),
         ],
         rules: &[],
-        gates: G107,
+        gates: G117,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6472,7 +6911,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.rnd}.f64.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), slot("f64", C2), slot("bf16", C116)],
+        slots: &[optional("rnd", C7), slot("f64", C2), slot("bf16", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6480,7 +6919,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G107,
+        gates: G117,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6489,10 +6928,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.relu}{.satfinite}.f16.f32 d+, a+:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C117),
-            optional("relu", C118),
-            optional("satfinite", C119),
-            slot("f16", C115),
+            slot("frnd2", C123),
+            optional("relu", C124),
+            optional("satfinite", C125),
+            slot("f16", C121),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -6501,7 +6940,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G113) }],
+        rules: &[Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G123) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -6511,16 +6950,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.relu}{.satfinite}.bf16.f32 d, a:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C117),
-            optional("relu", C118),
-            optional("satfinite", C119),
-            slot("bf16", C116),
+            slot("frnd2", C123),
+            optional("relu", C124),
+            optional("satfinite", C125),
+            slot("bf16", C122),
             slot("f32", C1),
         ],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::F32))],
-        rules: &[Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G113) }],
+        rules: &[Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G123) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -6529,14 +6968,14 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rna{.satfinite}.tf32.f32 d:b32, a:f32",
         section: "9.7.9.21",
-        slots: &[slot("rna", C120), optional("satfinite", C119), slot("tf32", C121), slot("f32", C1)],
+        slots: &[slot("rna", C126), optional("satfinite", C125), slot("tf32", C127), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)),
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G113) }],
+        rules: &[Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G123) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -6546,10 +6985,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.satfinite}{.relu}.tf32.f32 d:b32, a:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C117),
-            optional("satfinite", C119),
-            optional("relu", C118),
-            slot("tf32", C121),
+            slot("frnd2", C123),
+            optional("satfinite", C125),
+            optional("relu", C124),
+            slot("tf32", C127),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -6558,8 +6997,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)),
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G115) }],
-        gates: G116,
+        rules: &[Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G125) }],
+        gates: G126,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
     },
@@ -6568,10 +7007,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.relu}{.satfinite}.f16x2.f32 d+, a+:f32, b+:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C117),
-            optional("relu", C118),
-            optional("satfinite", C119),
-            slot("f16x2", C122),
+            slot("frnd2", C123),
+            optional("relu", C124),
+            optional("satfinite", C125),
+            slot("f16x2", C128),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -6581,8 +7020,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
             read("b", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G113) }],
-        gates: G117,
+        rules: &[Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G123) }],
+        gates: G127,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -6591,10 +7030,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.relu}{.satfinite}.bf16x2.f32 d, a:f32, b:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C117),
-            optional("relu", C118),
-            optional("satfinite", C119),
-            slot("bf16x2", C123),
+            slot("frnd2", C123),
+            optional("relu", C124),
+            optional("satfinite", C125),
+            slot("bf16x2", C129),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -6604,8 +7043,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G113) }],
-        gates: G117,
+        rules: &[Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G123) }],
+        gates: G127,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -6614,10 +7053,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}{.satfinite}.f16x2.f32 d, a:f32, b:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C124),
-            optional("relu", C118),
-            optional("satfinite", C119),
-            slot("f16x2", C122),
+            slot("rs", C130),
+            optional("relu", C124),
+            optional("satfinite", C125),
+            slot("f16x2", C128),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -6628,8 +7067,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G113) }],
-        gates: G117,
+        rules: &[Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G123) }],
+        gates: G127,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_stochastic"),
     },
@@ -6638,10 +7077,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}{.satfinite}.bf16x2.f32 d, a:f32, b:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C124),
-            optional("relu", C118),
-            optional("satfinite", C119),
-            slot("bf16x2", C123),
+            slot("rs", C130),
+            optional("relu", C124),
+            optional("satfinite", C125),
+            slot("bf16x2", C129),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -6652,8 +7091,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G113) }],
-        gates: G117,
+        rules: &[Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G123) }],
+        gates: G127,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_stochastic"),
     },
@@ -6663,9 +7102,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
-            slot("satfinite", C119),
-            optional("relu", C118),
-            slot("f8x2type", C125),
+            slot("satfinite", C125),
+            optional("relu", C124),
+            slot("f8x2type", C131),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -6686,10 +7125,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
-            slot("satfinite", C119),
-            optional("relu", C118),
-            slot("f8x2type", C125),
-            slot("f16x2", C122),
+            slot("satfinite", C125),
+            optional("relu", C124),
+            slot("f8x2type", C131),
+            slot("f16x2", C128),
         ],
         ignored: T0,
         head: 0,
@@ -6706,7 +7145,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rn{.relu}.f16x2.f8x2type d, a:b16",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), optional("relu", C118), slot("f16x2", C122), slot("f8x2type", C125)],
+        slots: &[slot("rn", C10), optional("relu", C124), slot("f16x2", C128), slot("f8x2type", C131)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
@@ -6721,9 +7160,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
-            slot("satfinite", C119),
-            optional("relu", C118),
-            slot("f6x2type", C126),
+            slot("satfinite", C125),
+            optional("relu", C124),
+            slot("f6x2type", C132),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -6734,7 +7173,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[],
-        gates: G121,
+        gates: G131,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -6742,12 +7181,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rn{.relu}.f16x2.f6x2type d, a:b16",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), optional("relu", C118), slot("f16x2", C122), slot("f6x2type", C126)],
+        slots: &[slot("rn", C10), optional("relu", C124), slot("f16x2", C128), slot("f6x2type", C132)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: G121,
+        gates: G131,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -6757,9 +7196,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
-            slot("satfinite", C119),
-            optional("relu", C118),
-            slot("e2m1x2", C127),
+            slot("satfinite", C125),
+            optional("relu", C124),
+            slot("e2m1x2", C133),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -6770,7 +7209,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[],
-        gates: G121,
+        gates: G131,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -6778,12 +7217,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rn{.relu}.f16x2.e2m1x2 d, a:b8",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), optional("relu", C118), slot("f16x2", C122), slot("e2m1x2", C127)],
+        slots: &[slot("rn", C10), optional("relu", C124), slot("f16x2", C128), slot("e2m1x2", C133)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B8))],
         rules: &[],
-        gates: G121,
+        gates: G131,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -6791,7 +7230,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.frnd3{.satfinite}.ue8m0x2.f32 d:b16, a:f32, b:f32",
         section: "9.7.9.21",
-        slots: &[slot("frnd3", C128), optional("satfinite", C119), slot("ue8m0x2", C129), slot("f32", C1)],
+        slots: &[slot("frnd3", C134), optional("satfinite", C125), slot("ue8m0x2", C135), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6800,7 +7239,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[],
-        gates: G122,
+        gates: G132,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -6809,10 +7248,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd3{.satfinite}.ue8m0x2.bf16x2 d:b16, a:bf16x2",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd3", C128),
-            optional("satfinite", C119),
-            slot("ue8m0x2", C129),
-            slot("bf16x2", C123),
+            slot("frnd3", C134),
+            optional("satfinite", C125),
+            slot("ue8m0x2", C135),
+            slot("bf16x2", C129),
         ],
         ignored: T0,
         head: 0,
@@ -6821,7 +7260,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
         ],
         rules: &[],
-        gates: G122,
+        gates: G132,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -6829,12 +7268,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rn.bf16x2.ue8m0x2 d, a:b16",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), slot("bf16x2", C123), slot("ue8m0x2", C129)],
+        slots: &[slot("rn", C10), slot("bf16x2", C129), slot("ue8m0x2", C135)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: G122,
+        gates: G132,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -6843,10 +7282,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}.satfinite.f8x4type.f32 d:b32, a.4:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C124),
-            optional("relu", C118),
-            slot("satfinite", C119),
-            slot("f8x4type", C130),
+            slot("rs", C130),
+            optional("relu", C124),
+            slot("satfinite", C125),
+            slot("f8x4type", C136),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -6866,10 +7305,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}.satfinite.f6x4type.f32 d:b32, a.4:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C124),
-            optional("relu", C118),
-            slot("satfinite", C119),
-            slot("f6x4type", C131),
+            slot("rs", C130),
+            optional("relu", C124),
+            slot("satfinite", C125),
+            slot("f6x4type", C137),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -6889,10 +7328,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}.satfinite.e2m1x4.f32 d:b16, a.4:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C124),
-            optional("relu", C118),
-            slot("satfinite", C119),
-            slot("e2m1x4", C132),
+            slot("rs", C130),
+            optional("relu", C124),
+            slot("satfinite", C125),
+            slot("e2m1x4", C138),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -6911,7 +7350,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.pack.sat.convertType.s32 d+:u32, a+:s32, b+:s32",
         section: "9.7.9.22",
-        slots: &[slot("pack", C133), slot("sat", C8), slot("convertType", C134), slot("s32", C13)],
+        slots: &[slot("pack", C139), slot("sat", C8), slot("convertType", C140), slot("s32", C13)],
         ignored: T0,
         head: 1,
         operands: &[
@@ -6920,7 +7359,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::S32)).wider(),
         ],
         rules: &[],
-        gates: G123,
+        gates: G133,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_integers"),
     },
@@ -6929,9 +7368,9 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.pack.sat.convertType.s32.b32 d+:u32, a+:s32, b+:s32, c+:b32",
         section: "9.7.9.22",
         slots: &[
-            slot("pack", C133),
+            slot("pack", C139),
             slot("sat", C8),
-            slot("convertType", C135),
+            slot("convertType", C141),
             slot("s32", C13),
             slot("b32", C6),
         ],
@@ -6944,7 +7383,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::B32)).wider(),
         ],
         rules: &[],
-        gates: G123,
+        gates: G133,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_integers"),
     },
@@ -6952,15 +7391,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvta,
         syntax: "cvta.space.size d, a<address>",
         section: "9.7.9.20",
-        slots: &[slot("space", C136), slot("size", C17)],
+        slots: &[slot("space", C142), slot("size", C17)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G129) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G139) },
+            Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G140) },
         ],
-        gates: G131,
+        gates: G141,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Cvta),
     },
@@ -6968,15 +7407,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvta,
         syntax: "cvta.to.space.size d, a<address>",
         section: "9.7.9.20",
-        slots: &[slot("to", C137), slot("space", C136), slot("size", C17)],
+        slots: &[slot("to", C143), slot("space", C142), slot("size", C17)],
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G129) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G139) },
+            Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G140) },
         ],
-        gates: G132,
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Cvta),
     },
@@ -6992,7 +7431,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G133,
+        gates: G143,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Discard),
     },
@@ -7008,7 +7447,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G134) }],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G144) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
@@ -7025,7 +7464,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G134) }],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G144) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div"),
@@ -7042,7 +7481,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::HasNot(M27)], then: Consequence::Gates(G135) }],
+        rules: &[Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G145) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div"),
@@ -7051,7 +7490,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Div,
         syntax: "div.full{.ftz}.f32 d, a, b",
         section: "9.7.3.8",
-        slots: &[slot("full", C138), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("full", C144), optional("ftz", C0), slot("f32", C1)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -7060,7 +7499,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G136,
+        gates: G146,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
     },
@@ -7068,7 +7507,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Div,
         syntax: "div.type d, a, b",
         section: "9.7.1.8",
-        slots: &[slot("type", C139)],
+        slots: &[slot("type", C145)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7085,7 +7524,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Dp2a,
         syntax: "dp2a.mode.atype.btype d:u32, a:atype, b:btype, c:u32",
         section: "9.7.1.24",
-        slots: &[slot("mode", C140), slot("atype", C141), slot("btype", C141)],
+        slots: &[slot("mode", C146), slot("atype", C147), slot("btype", C147)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -7095,7 +7534,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G137,
+        gates: G147,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::dp2a"),
     },
@@ -7103,7 +7542,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Dp4a,
         syntax: "dp4a.atype.btype d:u32, a:atype, b:btype, c:u32",
         section: "9.7.1.23",
-        slots: &[slot("atype", C141), slot("btype", C141)],
+        slots: &[slot("atype", C147), slot("btype", C147)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7113,7 +7552,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G138,
+        gates: G148,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::dp4a"),
     },
@@ -7129,7 +7568,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G139,
+        gates: G149,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Elect),
     },
@@ -7155,7 +7594,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G140,
+        gates: G150,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::ex2_approx"),
     },
@@ -7163,7 +7602,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Ex2,
         syntax: "ex2.approx.ftz.bhalf d, a",
         section: "9.7.4.10",
-        slots: &[slot("approx", C74), slot("ftz", C0), slot("bhalf", C142)],
+        slots: &[slot("approx", C74), slot("ftz", C0), slot("bhalf", C148)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -7189,15 +7628,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fence,
         syntax: "fence{.order}{.async}.scope",
         section: "9.7.13.4",
-        slots: &[optional("order", C143), optional("async", C144), slot("scope", C22)],
+        slots: &[optional("order", C149), optional("async", C150), slot("scope", C22)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M29), Condition::HasNot(M30)], then: Consequence::Gates(G145) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G24) },
+            Rule { when: &[Condition::Has(M31), Condition::HasNot(M32)], then: Consequence::Gates(G155) },
         ],
-        gates: G146,
+        gates: G156,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7205,15 +7644,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fence,
         syntax: "fence.acquire.sync_restrict::shared::cluster.cluster",
         section: "9.7.13.4",
-        slots: &[slot("acquire", C55), slot("sync_restrict::shared::cluster", C145), slot("cluster", C52)],
+        slots: &[slot("acquire", C55), slot("sync_restrict::shared::cluster", C151), slot("cluster", C52)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M29), Condition::HasNot(M30)], then: Consequence::Gates(G145) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G24) },
+            Rule { when: &[Condition::Has(M31), Condition::HasNot(M32)], then: Consequence::Gates(G155) },
         ],
-        gates: G146,
+        gates: G156,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7221,15 +7660,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fence,
         syntax: "fence.release.sync_restrict::shared::cta.cluster",
         section: "9.7.13.4",
-        slots: &[slot("release", C146), slot("sync_restrict::shared::cta", C147), slot("cluster", C52)],
+        slots: &[slot("release", C152), slot("sync_restrict::shared::cta", C153), slot("cluster", C52)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M29), Condition::HasNot(M30)], then: Consequence::Gates(G145) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G24) },
+            Rule { when: &[Condition::Has(M31), Condition::HasNot(M32)], then: Consequence::Gates(G155) },
         ],
-        gates: G146,
+        gates: G156,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7237,15 +7676,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fence,
         syntax: "fence.mbarrier_init.release.cluster",
         section: "9.7.13.4",
-        slots: &[slot("mbarrier_init", C148), slot("release", C146), slot("cluster", C52)],
+        slots: &[slot("mbarrier_init", C154), slot("release", C152), slot("cluster", C52)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M29), Condition::HasNot(M30)], then: Consequence::Gates(G145) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G24) },
+            Rule { when: &[Condition::Has(M31), Condition::HasNot(M32)], then: Consequence::Gates(G155) },
         ],
-        gates: G146,
+        gates: G156,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7253,12 +7692,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fence,
         syntax: "fence.proxy.alias",
         section: "9.7.13.4",
-        slots: &[slot("proxy", C149), slot("alias", C150)],
+        slots: &[slot("proxy", C155), slot("alias", C156)],
         ignored: &[],
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G150,
+        gates: G160,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7266,12 +7705,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fence,
         syntax: "fence.proxy.async{.async_space}",
         section: "9.7.13.4",
-        slots: &[slot("proxy", C149), slot("async", C144), optional("async_space", C151)],
+        slots: &[slot("proxy", C155), slot("async", C150), optional("async_space", C157)],
         ignored: &[],
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G150,
+        gates: G160,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7280,16 +7719,16 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.tensormap::generic.release.scope",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C149),
-            slot("tensormap::generic", C152),
-            slot("release", C146),
+            slot("proxy", C155),
+            slot("tensormap::generic", C158),
+            slot("release", C152),
             slot("scope", C22),
         ],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G151,
+        gates: G161,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7298,8 +7737,8 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.tensormap::generic.acquire.scope [a], size<imm 128>:u32",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C149),
-            slot("tensormap::generic", C152),
+            slot("proxy", C155),
+            slot("tensormap::generic", C158),
             slot("acquire", C55),
             slot("scope", C22),
         ],
@@ -7310,7 +7749,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G151,
+        gates: G161,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7319,17 +7758,17 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C149),
-            slot("async::generic", C153),
+            slot("proxy", C155),
+            slot("async::generic", C159),
             slot("acquire", C55),
-            slot("sync_restrict::shared::cluster", C145),
+            slot("sync_restrict::shared::cluster", C151),
             slot("cluster", C52),
         ],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G151,
+        gates: G161,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7338,17 +7777,17 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C149),
-            slot("async::generic", C153),
-            slot("release", C146),
-            slot("sync_restrict::shared::cta", C147),
+            slot("proxy", C155),
+            slot("async::generic", C159),
+            slot("release", C152),
+            slot("sync_restrict::shared::cta", C153),
             slot("cluster", C52),
         ],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G151,
+        gates: G161,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7366,7 +7805,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G152,
+        gates: G162,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -7384,7 +7823,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G153,
+        gates: G163,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -7402,7 +7841,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G154,
+        gates: G164,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -7428,7 +7867,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rn{.ftz}.relu.half d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rn", C10), optional("ftz", C0), slot("relu", C118), slot("half", C3)],
+        slots: &[slot("rn", C10), optional("ftz", C0), slot("relu", C124), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7446,7 +7885,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rn.oob.sat.half d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rn", C10), slot("oob", C154), slot("sat", C8), slot("half", C3)],
+        slots: &[slot("rn", C10), slot("oob", C160), slot("sat", C8), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7464,7 +7903,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rnd{.oob}{.relu}.bf d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rnd", C7), optional("oob", C154), optional("relu", C118), slot("bf", C4)],
+        slots: &[slot("rnd", C7), optional("oob", C160), optional("relu", C124), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7482,7 +7921,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rn.oob{.relu}.half d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rn", C10), slot("oob", C154), optional("relu", C118), slot("half", C3)],
+        slots: &[slot("rn", C10), slot("oob", C160), optional("relu", C124), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7500,7 +7939,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rnd{.sat}.f32.abtype d, a, b, c",
         section: "9.7.5.3",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f32", C1), slot("abtype", C155)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f32", C1), slot("abtype", C161)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7510,7 +7949,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G152,
+        gates: G162,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::fma"),
     },
@@ -7528,7 +7967,7 @@ pub static FORMS: &[Form] = &[
             read("offset", Kind::Source, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G158,
+        gates: G168,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::fns"),
     },
@@ -7544,7 +7983,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G159,
+        gates: G169,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GetCtaRank),
     },
@@ -7552,12 +7991,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Griddepcontrol,
         syntax: "griddepcontrol.action",
         section: "9.7.13.13",
-        slots: &[slot("action", C156)],
+        slots: &[slot("action", C162)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G162,
+        gates: G172,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GridDepControl),
     },
@@ -7565,7 +8004,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Isspacep,
         syntax: "isspacep.space p, a<address>:address",
         section: "9.7.9.19",
-        slots: &[slot("space", C136)],
+        slots: &[slot("space", C142)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7573,10 +8012,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Address),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G129) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G139) },
+            Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G140) },
         ],
-        gates: G163,
+        gates: G173,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::IsSpaceP),
     },
@@ -7584,7 +8023,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Istypep,
         syntax: "istypep.kind p, a<address>:u64",
         section: "9.7.10.6",
-        slots: &[slot("kind", C157)],
+        slots: &[slot("kind", C163)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7592,7 +8031,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Fixed(Type::U64)),
         ],
         rules: &[],
-        gates: G164,
+        gates: G174,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::istypep"),
     },
@@ -7601,13 +8040,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ld{.weak}{.load_space}{.cop}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            optional("weak", C158),
-            optional("load_space", C159),
-            optional("cop", C160),
+            optional("weak", C164),
+            optional("load_space", C165),
+            optional("cop", C166),
             optional("cache_hint", C25),
             optional("prefetch_size", C77),
             optional("wide_vec", C40),
-            slot("memory_type", C161),
+            slot("memory_type", C167),
         ],
         ignored: &[],
         head: 0,
@@ -7619,52 +8058,52 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M31)],
+                when: &[Condition::Has(M33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32)],
+                when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G168) },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G168) },
-            Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T31)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T32)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
+                when: &[Condition::Has(M35), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
+                when: &[Condition::Has(M34), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M38)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M38)),
             },
             Rule {
-                when: &[Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
+                when: &[Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G169) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G179) },
             Rule {
-                when: &[Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
-            },
-            Rule {
-                when: &[Condition::Has(M40), Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M42)],
+                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
             },
             Rule {
-                when: &[Condition::Has(M40), Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M42), Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M42)),
+            },
+            Rule {
+                when: &[Condition::Has(M42), Condition::Has(M34)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M42)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M44)),
             },
         ],
         gates: &[],
@@ -7676,14 +8115,14 @@ pub static FORMS: &[Form] = &[
         syntax: "ld{.weak}{.load_space}{.level1_eviction}{.level2_eviction}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            optional("weak", C158),
-            optional("load_space", C159),
-            optional("level1_eviction", C162),
-            optional("level2_eviction", C163),
+            optional("weak", C164),
+            optional("load_space", C165),
+            optional("level1_eviction", C168),
+            optional("level2_eviction", C169),
             optional("cache_hint", C25),
             optional("prefetch_size", C77),
             optional("wide_vec", C40),
-            slot("memory_type", C161),
+            slot("memory_type", C167),
         ],
         ignored: &[],
         head: 0,
@@ -7695,52 +8134,52 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M31)],
+                when: &[Condition::Has(M33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32)],
+                when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G168) },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G168) },
-            Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T31)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T32)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
+                when: &[Condition::Has(M35), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
+                when: &[Condition::Has(M34), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M38)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M38)),
             },
             Rule {
-                when: &[Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
+                when: &[Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G169) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G179) },
             Rule {
-                when: &[Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
-            },
-            Rule {
-                when: &[Condition::Has(M40), Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M42)],
+                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
             },
             Rule {
-                when: &[Condition::Has(M40), Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M42), Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M42)),
+            },
+            Rule {
+                when: &[Condition::Has(M42), Condition::Has(M34)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M42)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M44)),
             },
         ],
         gates: &[],
@@ -7752,11 +8191,11 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.volatile{.load_space}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]",
         section: "9.7.9.8",
         slots: &[
-            slot("volatile", C164),
-            optional("load_space", C159),
+            slot("volatile", C170),
+            optional("load_space", C165),
             optional("prefetch_size", C77),
             optional("wide_vec", C40),
-            slot("memory_type", C161),
+            slot("memory_type", C167),
         ],
         ignored: &[],
         head: 0,
@@ -7766,52 +8205,52 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M31)],
+                when: &[Condition::Has(M33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32)],
+                when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G168) },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G168) },
-            Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T31)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T32)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
+                when: &[Condition::Has(M35), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
+                when: &[Condition::Has(M34), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M38)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M38)),
             },
             Rule {
-                when: &[Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
+                when: &[Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G169) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G179) },
             Rule {
-                when: &[Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
-            },
-            Rule {
-                when: &[Condition::Has(M40), Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M42)],
+                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
             },
             Rule {
-                when: &[Condition::Has(M40), Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M42), Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M42)),
+            },
+            Rule {
+                when: &[Condition::Has(M42), Condition::Has(M34)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M42)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M44)),
             },
         ],
         gates: &[],
@@ -7823,15 +8262,15 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.order.scope{.shared_or_global}{.level1_eviction}{.level2_eviction}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            slot("order", C165),
+            slot("order", C171),
             slot("scope", C22),
             optional("shared_or_global", C23),
-            optional("level1_eviction", C162),
-            optional("level2_eviction", C163),
+            optional("level1_eviction", C168),
+            optional("level2_eviction", C169),
             optional("cache_hint", C25),
             optional("prefetch_size", C77),
             optional("wide_vec", C40),
-            slot("memory_type", C161),
+            slot("memory_type", C167),
         ],
         ignored: &[],
         head: 0,
@@ -7843,52 +8282,52 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M31)],
+                when: &[Condition::Has(M33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32)],
+                when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G168) },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G168) },
-            Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T31)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T32)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
+                when: &[Condition::Has(M35), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
+                when: &[Condition::Has(M34), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M38)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M38)),
             },
             Rule {
-                when: &[Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
+                when: &[Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G169) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G179) },
             Rule {
-                when: &[Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
-            },
-            Rule {
-                when: &[Condition::Has(M40), Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M42)],
+                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
             },
             Rule {
-                when: &[Condition::Has(M40), Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M42), Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M42)),
+            },
+            Rule {
+                when: &[Condition::Has(M42), Condition::Has(M34)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M42)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M44)),
             },
         ],
         gates: &[],
@@ -7900,63 +8339,63 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.mmio.relaxed.sys{.global}.memory_type d+, [a]",
         section: "9.7.9.8",
         slots: &[
-            slot("mmio", C166),
-            slot("relaxed", C167),
-            slot("sys", C168),
+            slot("mmio", C172),
+            slot("relaxed", C173),
+            slot("sys", C174),
             optional("global", C19),
-            slot("memory_type", C161),
+            slot("memory_type", C167),
         ],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)).wider(), read("a", Kind::Address, Ty::None)],
         rules: &[
             Rule {
-                when: &[Condition::Has(M31)],
+                when: &[Condition::Has(M33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32)],
+                when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G168) },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G168) },
-            Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T31)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T32)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
+                when: &[Condition::Has(M35), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
+                when: &[Condition::Has(M34), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M38)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M38)),
             },
             Rule {
-                when: &[Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
+                when: &[Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G169) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G179) },
             Rule {
-                when: &[Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
-            },
-            Rule {
-                when: &[Condition::Has(M40), Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M42)],
+                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
             },
             Rule {
-                when: &[Condition::Has(M40), Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M42), Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M42)),
+            },
+            Rule {
+                when: &[Condition::Has(M42), Condition::Has(M34)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M42)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M44)),
             },
         ],
         gates: &[],
@@ -7969,12 +8408,12 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.9",
         slots: &[
             slot("global", C19),
-            optional("cop", C169),
-            slot("nc", C170),
+            optional("cop", C175),
+            slot("nc", C176),
             optional("cache_hint", C25),
             optional("prefetch_size", C77),
             optional("wide_vec", C40),
-            slot("memory_type", C161),
+            slot("memory_type", C167),
         ],
         ignored: &[],
         head: 0,
@@ -7986,44 +8425,44 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M31)],
+                when: &[Condition::Has(M33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32)],
+                when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G168) },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G168) },
-            Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T31)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T32)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
+                when: &[Condition::Has(M35), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
+                when: &[Condition::Has(M34), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M38)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M38)),
             },
             Rule {
-                when: &[Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
+                when: &[Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G169) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G179) },
             Rule {
-                when: &[Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
-            },
-            Rule {
-                when: &[Condition::Has(M40), Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M42)],
+                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
             },
             Rule {
-                when: &[Condition::Has(M40), Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M42), Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M42)),
+            },
+            Rule {
+                when: &[Condition::Has(M42), Condition::Has(M34)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M42)),
             },
         ],
         gates: &[],
@@ -8036,13 +8475,13 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.9",
         slots: &[
             slot("global", C19),
-            slot("nc", C170),
-            optional("level1_eviction", C162),
-            optional("level2_eviction", C163),
+            slot("nc", C176),
+            optional("level1_eviction", C168),
+            optional("level2_eviction", C169),
             optional("cache_hint", C25),
             optional("prefetch_size", C77),
             optional("wide_vec", C40),
-            slot("memory_type", C161),
+            slot("memory_type", C167),
         ],
         ignored: &[],
         head: 0,
@@ -8054,44 +8493,44 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M31)],
+                when: &[Condition::Has(M33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32)],
+                when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G168) },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G168) },
-            Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T31)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T32)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
+                when: &[Condition::Has(M35), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
+                when: &[Condition::Has(M34), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M38)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M38)),
             },
             Rule {
-                when: &[Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
+                when: &[Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G169) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G179) },
             Rule {
-                when: &[Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
-            },
-            Rule {
-                when: &[Condition::Has(M40), Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M42)],
+                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
             },
             Rule {
-                when: &[Condition::Has(M40), Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M42), Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M42)),
+            },
+            Rule {
+                when: &[Condition::Has(M42), Condition::Has(M34)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M42)),
             },
         ],
         gates: &[],
@@ -8105,11 +8544,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n8", C171),
-            slot("x1", C172),
-            optional("trans", C173),
+            slot("m8n8", C177),
+            slot("x1", C178),
+            optional("trans", C179),
             optional("ss", C83),
-            slot("b16", C174),
+            slot("b16", C180),
         ],
         ignored: &[],
         head: 0,
@@ -8118,7 +8557,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G178,
+        gates: G188,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8129,11 +8568,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n8", C171),
-            slot("x2", C175),
-            optional("trans", C173),
+            slot("m8n8", C177),
+            slot("x2", C181),
+            optional("trans", C179),
             optional("ss", C83),
-            slot("b16", C174),
+            slot("b16", C180),
         ],
         ignored: &[],
         head: 0,
@@ -8142,7 +8581,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G178,
+        gates: G188,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8153,11 +8592,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n8", C171),
-            slot("x4", C176),
-            optional("trans", C173),
+            slot("m8n8", C177),
+            slot("x4", C182),
+            optional("trans", C179),
             optional("ss", C83),
-            slot("b16", C174),
+            slot("b16", C180),
         ],
         ignored: &[],
         head: 0,
@@ -8166,7 +8605,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G178,
+        gates: G188,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8177,11 +8616,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n16", C177),
-            slot("x1", C172),
+            slot("m8n16", C183),
+            slot("x1", C178),
             optional("ss", C83),
-            slot("b8x16", C178),
-            slot("padded", C179),
+            slot("b8x16", C184),
+            slot("padded", C185),
         ],
         ignored: &[],
         head: 0,
@@ -8190,7 +8629,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G179,
+        gates: G189,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8201,11 +8640,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n16", C177),
-            slot("x2", C175),
+            slot("m8n16", C183),
+            slot("x2", C181),
             optional("ss", C83),
-            slot("b8x16", C178),
-            slot("padded", C179),
+            slot("b8x16", C184),
+            slot("padded", C185),
         ],
         ignored: &[],
         head: 0,
@@ -8214,7 +8653,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G179,
+        gates: G189,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8225,11 +8664,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n16", C177),
-            slot("x4", C176),
+            slot("m8n16", C183),
+            slot("x4", C182),
             optional("ss", C83),
-            slot("b8x16", C178),
-            slot("padded", C179),
+            slot("b8x16", C184),
+            slot("padded", C185),
         ],
         ignored: &[],
         head: 0,
@@ -8238,7 +8677,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G179,
+        gates: G189,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8249,12 +8688,12 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n16", C180),
-            slot("x1", C172),
-            slot("trans", C173),
+            slot("m16n16", C186),
+            slot("x1", C178),
+            slot("trans", C179),
             optional("ss", C83),
-            slot("b8x16", C178),
-            slot("padded", C179),
+            slot("b8x16", C184),
+            slot("padded", C185),
         ],
         ignored: &[],
         head: 0,
@@ -8263,7 +8702,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G179,
+        gates: G189,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8274,12 +8713,12 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n16", C180),
-            slot("x2", C175),
-            slot("trans", C173),
+            slot("m16n16", C186),
+            slot("x2", C181),
+            slot("trans", C179),
             optional("ss", C83),
-            slot("b8x16", C178),
-            slot("padded", C179),
+            slot("b8x16", C184),
+            slot("padded", C185),
         ],
         ignored: &[],
         head: 0,
@@ -8288,7 +8727,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G179,
+        gates: G189,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8299,11 +8738,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n16", C180),
-            slot("x1", C172),
-            slot("trans", C173),
+            slot("m16n16", C186),
+            slot("x1", C178),
+            slot("trans", C179),
             optional("ss", C83),
-            slot("b8", C181),
+            slot("b8", C187),
         ],
         ignored: &[],
         head: 0,
@@ -8312,7 +8751,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G181,
+        gates: G191,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8323,11 +8762,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n16", C180),
-            slot("x2", C175),
-            slot("trans", C173),
+            slot("m16n16", C186),
+            slot("x2", C181),
+            slot("trans", C179),
             optional("ss", C83),
-            slot("b8", C181),
+            slot("b8", C187),
         ],
         ignored: &[],
         head: 0,
@@ -8336,7 +8775,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G181,
+        gates: G191,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8344,7 +8783,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Ldu,
         syntax: "ldu{.global}{.vec}.memory_type d.vec+, [a]",
         section: "9.7.9.10",
-        slots: &[optional("global", C19), optional("vec", C38), slot("memory_type", C161)],
+        slots: &[optional("global", C19), optional("vec", C38), slot("memory_type", C167)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8354,15 +8793,15 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule { when: &[Condition::HasNot(M5)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M31)],
+                when: &[Condition::Has(M33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M33)],
+                when: &[Condition::Has(M35)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
         ],
-        gates: G182,
+        gates: G192,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
     },
@@ -8394,7 +8833,7 @@ pub static FORMS: &[Form] = &[
             read("immLut", Kind::Immediate, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G183,
+        gates: G193,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -8402,7 +8841,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Lop3,
         syntax: "lop3.BoolOp.b32 d|p, a, b, c, immLut<imm>, {!}q",
         section: "9.7.8.6",
-        slots: &[slot("BoolOp", C182), slot("b32", C6)],
+        slots: &[slot("BoolOp", C188), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8414,7 +8853,7 @@ pub static FORMS: &[Form] = &[
             read("q", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G184,
+        gates: G194,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -8432,7 +8871,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G185,
+        gates: G195,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
     },
@@ -8449,7 +8888,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G186) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G196) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
@@ -8458,7 +8897,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad,
         syntax: "mad.mode.type d, a, b, c",
         section: "9.7.1.4",
-        slots: &[slot("mode", C183), slot("type", C139)],
+        slots: &[slot("mode", C189), slot("type", C145)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -8476,7 +8915,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad,
         syntax: "mad.wide.type d:wide(type), a, b, c:wide(type)",
         section: "9.7.1.4",
-        slots: &[slot("wide", C184), slot("type", C185)],
+        slots: &[slot("wide", C190), slot("type", C191)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -8494,7 +8933,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad,
         syntax: "mad.hi.sat.s32 d, a, b, c",
         section: "9.7.1.4",
-        slots: &[slot("hi", C186), slot("sat", C8), slot("s32", C13)],
+        slots: &[slot("hi", C192), slot("sat", C8), slot("s32", C13)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -8512,7 +8951,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad,
         syntax: "mad.mode.cc.type d, a, b, c",
         section: "9.7.2.5",
-        slots: &[slot("mode", C183), slot("cc", C14), slot("type", C15)],
+        slots: &[slot("mode", C189), slot("cc", C14), slot("type", C15)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -8522,7 +8961,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G187,
+        gates: G197,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::mad"),
     },
@@ -8530,7 +8969,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad24,
         syntax: "mad24.mode.type d, a, b, c",
         section: "9.7.1.6",
-        slots: &[slot("mode", C183), slot("type", C141)],
+        slots: &[slot("mode", C189), slot("type", C147)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -8548,7 +8987,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad24,
         syntax: "mad24.hi.sat.s32 d, a, b, c",
         section: "9.7.1.6",
-        slots: &[slot("hi", C186), slot("sat", C8), slot("s32", C13)],
+        slots: &[slot("hi", C192), slot("sat", C8), slot("s32", C13)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -8566,7 +9005,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Madc,
         syntax: "madc.mode.type d, a, b, c",
         section: "9.7.2.6",
-        slots: &[slot("mode", C183), slot("type", C15)],
+        slots: &[slot("mode", C189), slot("type", C15)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -8576,7 +9015,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G188,
+        gates: G198,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::madc"),
     },
@@ -8584,7 +9023,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Madc,
         syntax: "madc.mode.cc.type d, a, b, c",
         section: "9.7.2.6",
-        slots: &[slot("mode", C183), slot("cc", C14), slot("type", C15)],
+        slots: &[slot("mode", C189), slot("cc", C14), slot("type", C15)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -8594,7 +9033,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G188,
+        gates: G198,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::madc"),
     },
@@ -8611,7 +9050,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G189,
+        gates: G199,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mapa),
     },
@@ -8619,7 +9058,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Match,
         syntax: "match.any.sync.type d:b32, a, membermask:b32",
         section: "9.7.13.10",
-        slots: &[slot("any", C187), slot("sync", C44), slot("type", C26)],
+        slots: &[slot("any", C193), slot("sync", C44), slot("type", C26)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8628,7 +9067,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G190,
+        gates: G200,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -8636,7 +9075,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Match,
         syntax: "match.all.sync.type d[|p]:b32, a, membermask:b32",
         section: "9.7.13.10",
-        slots: &[slot("all", C188), slot("sync", C44), slot("type", C26)],
+        slots: &[slot("all", C194), slot("sync", C44), slot("type", C26)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8645,7 +9084,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G190,
+        gates: G200,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -8653,7 +9092,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.ftz}{.NaN}.f32 d, a, b",
         section: "9.7.3.12",
-        slots: &[optional("ftz", C0), optional("NaN", C189), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C195), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8672,9 +9111,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.3.12",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C189),
-            slot("xorsign", C190),
-            slot("abs", C191),
+            optional("NaN", C195),
+            slot("xorsign", C196),
+            slot("abs", C197),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -8710,7 +9149,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.ftz}{.NaN}{.abs}.f32 d, a, b, c",
         section: "9.7.3.12",
-        slots: &[optional("ftz", C0), optional("NaN", C189), optional("abs", C191), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C195), optional("abs", C197), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8720,7 +9159,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G194,
+        gates: G204,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::max3"),
     },
@@ -8728,7 +9167,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.ftz}{.NaN}.half d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("ftz", C0), optional("NaN", C189), slot("half", C3)],
+        slots: &[optional("ftz", C0), optional("NaN", C195), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8737,7 +9176,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G195,
+        gates: G205,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
     },
@@ -8747,9 +9186,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.4.8",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C189),
-            slot("xorsign", C190),
-            slot("abs", C191),
+            optional("NaN", C195),
+            slot("xorsign", C196),
+            slot("abs", C197),
             slot("half", C3),
         ],
         ignored: T0,
@@ -8760,7 +9199,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G195,
+        gates: G205,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
     },
@@ -8768,7 +9207,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.NaN}.bf d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("NaN", C189), slot("bf", C4)],
+        slots: &[optional("NaN", C195), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8785,7 +9224,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.NaN}.xorsign.abs.bf d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("NaN", C189), slot("xorsign", C190), slot("abs", C191), slot("bf", C4)],
+        slots: &[optional("NaN", C195), slot("xorsign", C196), slot("abs", C197), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8802,7 +9241,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max.type d, a, b",
         section: "9.7.1.13",
-        slots: &[slot("type", C192)],
+        slots: &[slot("type", C198)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8819,7 +9258,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.relu}.type d, a, b",
         section: "9.7.1.13",
-        slots: &[optional("relu", C118), slot("type", C193)],
+        slots: &[optional("relu", C124), slot("type", C199)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8827,7 +9266,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G198) }],
+        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G208) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
@@ -8836,7 +9275,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.init{.cta_space}.b64 [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.9",
-        slots: &[slot("init", C194), optional("cta_space", C83), slot("b64", C84)],
+        slots: &[slot("init", C200), optional("cta_space", C83), slot("b64", C84)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -8844,7 +9283,7 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
         rules: &[],
-        gates: G199,
+        gates: G209,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8852,12 +9291,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.inval{.cta_space}.b64 [a]",
         section: "9.7.13.15.10",
-        slots: &[slot("inval", C195), optional("cta_space", C83), slot("b64", C84)],
+        slots: &[slot("inval", C201), optional("cta_space", C83), slot("b64", C84)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G200,
+        gates: G210,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8865,12 +9304,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.expect_tx{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.11",
-        slots: &[slot("expect_tx", C196), optional("any_shared", C197), slot("b64", C84)],
+        slots: &[slot("expect_tx", C202), optional("any_shared", C203), slot("b64", C84)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G201) }],
-        gates: G202,
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G211) }],
+        gates: G212,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8879,17 +9318,17 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.expect_tx.relaxed.block_scope{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.11",
         slots: &[
-            slot("expect_tx", C196),
-            slot("relaxed", C167),
-            slot("block_scope", C198),
-            optional("any_shared", C197),
+            slot("expect_tx", C202),
+            slot("relaxed", C173),
+            slot("block_scope", C204),
+            optional("any_shared", C203),
             slot("b64", C84),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G201) }],
-        gates: G202,
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G211) }],
+        gates: G212,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8897,12 +9336,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.complete_tx{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.12",
-        slots: &[slot("complete_tx", C199), optional("any_shared", C197), slot("b64", C84)],
+        slots: &[slot("complete_tx", C205), optional("any_shared", C203), slot("b64", C84)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G201) }],
-        gates: G203,
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G211) }],
+        gates: G213,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8911,17 +9350,17 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.complete_tx.relaxed.block_scope{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.12",
         slots: &[
-            slot("complete_tx", C199),
-            slot("relaxed", C167),
-            slot("block_scope", C198),
-            optional("any_shared", C197),
+            slot("complete_tx", C205),
+            slot("relaxed", C173),
+            slot("block_scope", C204),
+            optional("any_shared", C203),
             slot("b64", C84),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G201) }],
-        gates: G203,
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G211) }],
+        gates: G213,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8929,15 +9368,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive{.any_shared}.b64 d:b64, [a]",
         section: "9.7.13.15.13",
-        slots: &[slot("arrive", C45), optional("any_shared", C197), slot("b64", C84)],
+        slots: &[slot("arrive", C45), optional("any_shared", C203), slot("b64", C84)],
         ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G201) }],
-        gates: G204,
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G211) }],
+        gates: G214,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8947,9 +9386,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C45),
-            slot("arrive_order", C200),
-            slot("block_scope", C198),
-            optional("any_shared", C197),
+            slot("arrive_order", C206),
+            slot("block_scope", C204),
+            optional("any_shared", C203),
             slot("b64", C84),
         ],
         ignored: &[],
@@ -8958,8 +9397,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G201) }],
-        gates: G204,
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G211) }],
+        gates: G214,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8967,7 +9406,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive{.any_shared}.b64 d:b64, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.13",
-        slots: &[slot("arrive", C45), optional("any_shared", C197), slot("b64", C84)],
+        slots: &[slot("arrive", C45), optional("any_shared", C203), slot("b64", C84)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -8975,8 +9414,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G201) }],
-        gates: G207,
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G211) }],
+        gates: G217,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8986,9 +9425,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C45),
-            slot("arrive_order", C200),
-            slot("block_scope", C198),
-            optional("any_shared", C197),
+            slot("arrive_order", C206),
+            slot("block_scope", C204),
+            optional("any_shared", C203),
             slot("b64", C84),
         ],
         ignored: &[],
@@ -8998,8 +9437,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G201) }],
-        gates: G207,
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G211) }],
+        gates: G217,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9007,7 +9446,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive.noComplete{.cta_space}.b64 d:b64, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.13",
-        slots: &[slot("arrive", C45), slot("noComplete", C201), optional("cta_space", C83), slot("b64", C84)],
+        slots: &[slot("arrive", C45), slot("noComplete", C207), optional("cta_space", C83), slot("b64", C84)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9015,8 +9454,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G208) }],
-        gates: G204,
+        rules: &[Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G218) }],
+        gates: G214,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9026,8 +9465,8 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C45),
-            slot("noComplete", C201),
-            slot("release", C146),
+            slot("noComplete", C207),
+            slot("release", C152),
             slot("cta", C43),
             optional("cta_space", C83),
             slot("b64", C84),
@@ -9039,8 +9478,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G208) }],
-        gates: G204,
+        rules: &[Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G218) }],
+        gates: G214,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9050,8 +9489,8 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C45),
-            slot("expect_tx", C196),
-            optional("any_shared", C197),
+            slot("expect_tx", C202),
+            optional("any_shared", C203),
             slot("b64", C84),
         ],
         ignored: &[],
@@ -9061,8 +9500,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G201) }],
-        gates: G209,
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G211) }],
+        gates: G219,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9072,10 +9511,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C45),
-            slot("expect_tx", C196),
-            slot("arrive_order", C202),
-            slot("block_scope", C198),
-            optional("any_shared", C197),
+            slot("expect_tx", C202),
+            slot("arrive_order", C208),
+            slot("block_scope", C204),
+            optional("any_shared", C203),
             slot("b64", C84),
         ],
         ignored: &[],
@@ -9085,8 +9524,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G201) }],
-        gates: G209,
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G211) }],
+        gates: G219,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9094,15 +9533,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive_drop{.any_shared}.b64 d:b64, [a]",
         section: "9.7.13.15.14",
-        slots: &[slot("arrive_drop", C203), optional("any_shared", C197), slot("b64", C84)],
+        slots: &[slot("arrive_drop", C209), optional("any_shared", C203), slot("b64", C84)],
         ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G201) }],
-        gates: G212,
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G211) }],
+        gates: G222,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9111,10 +9550,10 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.any_shared}.b64 d:b64, [a]",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C203),
-            slot("arrive_order", C204),
-            slot("block_scope", C198),
-            optional("any_shared", C197),
+            slot("arrive_drop", C209),
+            slot("arrive_order", C210),
+            slot("block_scope", C204),
+            optional("any_shared", C203),
             slot("b64", C84),
         ],
         ignored: &[],
@@ -9123,8 +9562,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G201) }],
-        gates: G212,
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G211) }],
+        gates: G222,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9132,7 +9571,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive_drop{.any_shared}.b64 d:b64, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.14",
-        slots: &[slot("arrive_drop", C203), optional("any_shared", C197), slot("b64", C84)],
+        slots: &[slot("arrive_drop", C209), optional("any_shared", C203), slot("b64", C84)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9140,8 +9579,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G201) }],
-        gates: G215,
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G211) }],
+        gates: G225,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9150,10 +9589,10 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.any_shared}.b64 d:b64, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C203),
-            slot("arrive_order", C204),
-            slot("block_scope", C198),
-            optional("any_shared", C197),
+            slot("arrive_drop", C209),
+            slot("arrive_order", C210),
+            slot("block_scope", C204),
+            optional("any_shared", C203),
             slot("b64", C84),
         ],
         ignored: &[],
@@ -9163,8 +9602,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G201) }],
-        gates: G215,
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G211) }],
+        gates: G225,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9173,8 +9612,8 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.noComplete{.cta_space}.b64 d:b64, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C203),
-            slot("noComplete", C201),
+            slot("arrive_drop", C209),
+            slot("noComplete", C207),
             optional("cta_space", C83),
             slot("b64", C84),
         ],
@@ -9185,8 +9624,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G216) }],
-        gates: G212,
+        rules: &[Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G226) }],
+        gates: G222,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9195,9 +9634,9 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.noComplete.release.cta{.cta_space}.b64 d:b64, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C203),
-            slot("noComplete", C201),
-            slot("release", C146),
+            slot("arrive_drop", C209),
+            slot("noComplete", C207),
+            slot("release", C152),
             slot("cta", C43),
             optional("cta_space", C83),
             slot("b64", C84),
@@ -9209,8 +9648,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G216) }],
-        gates: G212,
+        rules: &[Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G226) }],
+        gates: G222,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9219,9 +9658,9 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.expect_tx{.any_shared}.b64 d:b64, [a], tx:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C203),
-            slot("expect_tx", C196),
-            optional("any_shared", C197),
+            slot("arrive_drop", C209),
+            slot("expect_tx", C202),
+            optional("any_shared", C203),
             slot("b64", C84),
         ],
         ignored: &[],
@@ -9231,8 +9670,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G201) }],
-        gates: G217,
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G211) }],
+        gates: G227,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9241,11 +9680,11 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.expect_tx.arrive_order.block_scope{.any_shared}.b64 d:b64, [a], tx:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C203),
-            slot("expect_tx", C196),
-            slot("arrive_order", C205),
-            slot("block_scope", C198),
-            optional("any_shared", C197),
+            slot("arrive_drop", C209),
+            slot("expect_tx", C202),
+            slot("arrive_order", C211),
+            slot("block_scope", C204),
+            optional("any_shared", C203),
             slot("b64", C84),
         ],
         ignored: &[],
@@ -9255,8 +9694,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G201) }],
-        gates: G217,
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G211) }],
+        gates: G227,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9264,7 +9703,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.test_wait{.cta_space}.b64 d:pred, [a], state:b64",
         section: "9.7.13.15.16",
-        slots: &[slot("test_wait", C206), optional("cta_space", C83), slot("b64", C84)],
+        slots: &[slot("test_wait", C212), optional("cta_space", C83), slot("b64", C84)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9272,8 +9711,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G201) }],
-        gates: G220,
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G211) }],
+        gates: G230,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9282,9 +9721,9 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.test_wait.wait_order.block_scope{.cta_space}.b64 d:pred, [a], state:b64",
         section: "9.7.13.15.16",
         slots: &[
-            slot("test_wait", C206),
-            slot("wait_order", C207),
-            slot("block_scope", C198),
+            slot("test_wait", C212),
+            slot("wait_order", C213),
+            slot("block_scope", C204),
             optional("cta_space", C83),
             slot("b64", C84),
         ],
@@ -9295,8 +9734,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G201) }],
-        gates: G220,
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G211) }],
+        gates: G230,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9304,7 +9743,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.test_wait.parity{.cta_space}.b64 d:pred, [a], parity:u32",
         section: "9.7.13.15.16",
-        slots: &[slot("test_wait", C206), slot("parity", C208), optional("cta_space", C83), slot("b64", C84)],
+        slots: &[slot("test_wait", C212), slot("parity", C214), optional("cta_space", C83), slot("b64", C84)],
         ignored: &[],
         head: 2,
         operands: &[
@@ -9312,8 +9751,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G201) }],
-        gates: G223,
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G211) }],
+        gates: G233,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9322,10 +9761,10 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.test_wait.parity.wait_order.block_scope{.cta_space}.b64 d:pred, [a], parity:u32",
         section: "9.7.13.15.16",
         slots: &[
-            slot("test_wait", C206),
-            slot("parity", C208),
-            slot("wait_order", C209),
-            slot("block_scope", C198),
+            slot("test_wait", C212),
+            slot("parity", C214),
+            slot("wait_order", C215),
+            slot("block_scope", C204),
             optional("cta_space", C83),
             slot("b64", C84),
         ],
@@ -9336,8 +9775,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G201) }],
-        gates: G223,
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G211) }],
+        gates: G233,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9345,7 +9784,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.try_wait{.cta_space}.b64 d:pred, [a], state:b64{, time:u32}",
         section: "9.7.13.15.16",
-        slots: &[slot("try_wait", C210), optional("cta_space", C83), slot("b64", C84)],
+        slots: &[slot("try_wait", C216), optional("cta_space", C83), slot("b64", C84)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9354,8 +9793,8 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G201) }],
-        gates: G226,
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G211) }],
+        gates: G236,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9364,9 +9803,9 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.try_wait.wait_order.block_scope{.cta_space}.b64 d:pred, [a], state:b64{, time:u32}",
         section: "9.7.13.15.16",
         slots: &[
-            slot("try_wait", C210),
-            slot("wait_order", C211),
-            slot("block_scope", C198),
+            slot("try_wait", C216),
+            slot("wait_order", C217),
+            slot("block_scope", C204),
             optional("cta_space", C83),
             slot("b64", C84),
         ],
@@ -9378,8 +9817,8 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G201) }],
-        gates: G226,
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G211) }],
+        gates: G236,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9387,7 +9826,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.try_wait.parity{.cta_space}.b64 d:pred, [a], parity:u32{, time:u32}",
         section: "9.7.13.15.16",
-        slots: &[slot("try_wait", C210), slot("parity", C208), optional("cta_space", C83), slot("b64", C84)],
+        slots: &[slot("try_wait", C216), slot("parity", C214), optional("cta_space", C83), slot("b64", C84)],
         ignored: &[],
         head: 2,
         operands: &[
@@ -9396,8 +9835,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G201) }],
-        gates: G229,
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G211) }],
+        gates: G239,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9406,10 +9845,10 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.try_wait.parity.wait_order.block_scope{.cta_space}.b64 d:pred, [a], parity:u32{, time:u32}",
         section: "9.7.13.15.16",
         slots: &[
-            slot("try_wait", C210),
-            slot("parity", C208),
-            slot("wait_order", C212),
-            slot("block_scope", C198),
+            slot("try_wait", C216),
+            slot("parity", C214),
+            slot("wait_order", C218),
+            slot("block_scope", C204),
             optional("cta_space", C83),
             slot("b64", C84),
         ],
@@ -9421,8 +9860,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G201) }],
-        gates: G229,
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G211) }],
+        gates: G239,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9430,7 +9869,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.pending_count.b64 d:u32, state:b64",
         section: "9.7.13.15.15",
-        slots: &[slot("pending_count", C213), slot("b64", C84)],
+        slots: &[slot("pending_count", C219), slot("b64", C84)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9438,7 +9877,7 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G232,
+        gates: G242,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9446,12 +9885,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Membar,
         syntax: "membar.level",
         section: "9.7.13.4",
-        slots: &[slot("level", C214)],
+        slots: &[slot("level", C220)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G234,
+        gates: G244,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -9459,12 +9898,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Membar,
         syntax: "membar.proxy.proxykind",
         section: "9.7.13.4",
-        slots: &[slot("proxy", C149), slot("proxykind", C215)],
+        slots: &[slot("proxy", C155), slot("proxykind", C221)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G235,
+        gates: G245,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -9472,7 +9911,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.ftz}{.NaN}.f32 d, a, b",
         section: "9.7.3.11",
-        slots: &[optional("ftz", C0), optional("NaN", C189), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C195), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9491,9 +9930,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.3.11",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C189),
-            slot("xorsign", C190),
-            slot("abs", C191),
+            optional("NaN", C195),
+            slot("xorsign", C196),
+            slot("abs", C197),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -9529,7 +9968,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.ftz}{.NaN}{.abs}.f32 d, a, b, c",
         section: "9.7.3.11",
-        slots: &[optional("ftz", C0), optional("NaN", C189), optional("abs", C191), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C195), optional("abs", C197), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9539,7 +9978,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G236,
+        gates: G246,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::min3"),
     },
@@ -9547,7 +9986,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.ftz}{.NaN}.half d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("ftz", C0), optional("NaN", C189), slot("half", C3)],
+        slots: &[optional("ftz", C0), optional("NaN", C195), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9556,7 +9995,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G237,
+        gates: G247,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
     },
@@ -9566,9 +10005,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.4.7",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C189),
-            slot("xorsign", C190),
-            slot("abs", C191),
+            optional("NaN", C195),
+            slot("xorsign", C196),
+            slot("abs", C197),
             slot("half", C3),
         ],
         ignored: T0,
@@ -9579,7 +10018,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G237,
+        gates: G247,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
     },
@@ -9587,7 +10026,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.NaN}.bf d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("NaN", C189), slot("bf", C4)],
+        slots: &[optional("NaN", C195), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9604,7 +10043,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.NaN}.xorsign.abs.bf d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("NaN", C189), slot("xorsign", C190), slot("abs", C191), slot("bf", C4)],
+        slots: &[optional("NaN", C195), slot("xorsign", C196), slot("abs", C197), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9621,7 +10060,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min.type d, a, b",
         section: "9.7.1.12",
-        slots: &[slot("type", C216)],
+        slots: &[slot("type", C222)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9638,7 +10077,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.relu}.type d, a, b",
         section: "9.7.1.12",
-        slots: &[optional("relu", C118), slot("type", C217)],
+        slots: &[optional("relu", C124), slot("type", C223)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9646,7 +10085,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G240) }],
+        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G250) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
@@ -9658,13 +10097,13 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n8k4", C218),
-            slot("alayout", C219),
-            slot("blayout", C219),
-            slot("dtype", C220),
-            slot("atype", C115),
-            slot("btype", C115),
-            slot("ctype", C220),
+            slot("m8n8k4", C224),
+            slot("alayout", C225),
+            slot("blayout", C225),
+            slot("dtype", C226),
+            slot("atype", C121),
+            slot("btype", C121),
+            slot("ctype", C226),
         ],
         ignored: &[],
         head: 0,
@@ -9678,7 +10117,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(3, T33)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
         }],
-        gates: G241,
+        gates: G251,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9689,13 +10128,13 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C221),
-            slot("row", C222),
-            slot("col", C223),
-            slot("dtype", C220),
-            slot("atype", C115),
-            slot("btype", C115),
-            slot("ctype", C220),
+            slot("shape", C227),
+            slot("row", C228),
+            slot("col", C229),
+            slot("dtype", C226),
+            slot("atype", C121),
+            slot("btype", C121),
+            slot("ctype", C226),
         ],
         ignored: &[],
         head: 0,
@@ -9706,8 +10145,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G242) },
-            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G243) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G252) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G253) },
             Rule {
                 when: &[Condition::TypeIn(3, T33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
@@ -9717,7 +10156,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Types),
             },
         ],
-        gates: G244,
+        gates: G254,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9728,12 +10167,12 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C221),
-            slot("row", C222),
-            slot("col", C223),
+            slot("shape", C227),
+            slot("row", C228),
+            slot("col", C229),
             slot("dtype", C1),
-            slot("atype", C116),
-            slot("btype", C116),
+            slot("atype", C122),
+            slot("btype", C122),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -9745,10 +10184,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G245) },
-            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G243) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G255) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G253) },
         ],
-        gates: G244,
+        gates: G254,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9759,12 +10198,12 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C224),
-            slot("row", C222),
-            slot("col", C223),
+            slot("shape", C230),
+            slot("row", C228),
+            slot("col", C229),
             slot("dtype", C1),
-            slot("atype", C121),
-            slot("btype", C121),
+            slot("atype", C127),
+            slot("btype", C127),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -9776,11 +10215,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G246) },
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G245) },
-            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G243) },
+            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G256) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G255) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G253) },
         ],
-        gates: G244,
+        gates: G254,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9791,9 +10230,9 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C225),
-            slot("row", C222),
-            slot("col", C223),
+            slot("shape", C231),
+            slot("row", C228),
+            slot("col", C229),
             optional("rnd", C7),
             slot("dtype", C2),
             slot("atype", C2),
@@ -9809,12 +10248,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G247) },
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G248) },
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G257) },
+            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G258) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G259) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G260) },
         ],
-        gates: G244,
+        gates: G254,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9825,13 +10264,13 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C226),
-            slot("row", C222),
-            slot("col", C223),
-            optional("satfinite", C119),
+            slot("shape", C232),
+            slot("row", C228),
+            slot("col", C229),
+            optional("satfinite", C125),
             slot("dtype", C13),
-            slot("atype", C227),
-            slot("btype", C227),
+            slot("atype", C233),
+            slot("btype", C233),
             slot("ctype", C13),
         ],
         ignored: &[],
@@ -9843,11 +10282,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G251) },
-            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G243) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G252) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G261) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G253) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G262) },
         ],
-        gates: G244,
+        gates: G254,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9858,13 +10297,13 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C228),
-            slot("row", C222),
-            slot("col", C223),
-            optional("satfinite", C119),
+            slot("shape", C234),
+            slot("row", C228),
+            slot("col", C229),
+            optional("satfinite", C125),
             slot("dtype", C13),
-            slot("atype", C229),
-            slot("btype", C229),
+            slot("atype", C235),
+            slot("btype", C235),
             slot("ctype", C13),
         ],
         ignored: &[],
@@ -9876,11 +10315,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G253) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G252) },
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G254) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G263) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G262) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G264) },
         ],
-        gates: G244,
+        gates: G254,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9891,14 +10330,14 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C230),
-            slot("row", C222),
-            slot("col", C223),
+            slot("shape", C236),
+            slot("row", C228),
+            slot("col", C229),
             slot("dtype", C13),
-            slot("atype", C231),
-            slot("btype", C231),
+            slot("atype", C237),
+            slot("btype", C237),
             slot("ctype", C13),
-            slot("bitOp", C232),
+            slot("bitOp", C238),
             slot("popc", C47),
         ],
         ignored: &[],
@@ -9910,12 +10349,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G256) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G257) },
-            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G258) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G259) },
+            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G266) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G267) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G268) },
+            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G269) },
         ],
-        gates: G244,
+        gates: G254,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9926,14 +10365,14 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C233),
-            slot("row", C222),
-            slot("col", C223),
-            optional("kind::f8f6f4", C234),
-            slot("dtype", C220),
-            slot("atype", C235),
-            slot("btype", C235),
-            slot("ctype", C220),
+            slot("shape", C239),
+            slot("row", C228),
+            slot("col", C229),
+            optional("kind::f8f6f4", C240),
+            slot("dtype", C226),
+            slot("atype", C241),
+            slot("btype", C241),
+            slot("ctype", C226),
         ],
         ignored: &[],
         head: 0,
@@ -9944,9 +10383,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G261) },
-            Rule { when: &[Condition::TypeIn(0, T34)], then: Consequence::Gates(G262) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G263) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G271) },
+            Rule { when: &[Condition::TypeIn(0, T34)], then: Consequence::Gates(G272) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G273) },
             Rule {
                 when: &[Condition::TypeIn(3, T33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
@@ -9956,7 +10395,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Types),
             },
         ],
-        gates: G264,
+        gates: G274,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9967,14 +10406,14 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k32", C236),
-            slot("row", C222),
-            slot("col", C223),
-            slot("kind::f8f6f4", C234),
-            slot("dtype", C220),
-            slot("atype", C237),
-            slot("btype", C237),
-            slot("ctype", C220),
+            slot("m16n8k32", C242),
+            slot("row", C228),
+            slot("col", C229),
+            slot("kind::f8f6f4", C240),
+            slot("dtype", C226),
+            slot("atype", C243),
+            slot("btype", C243),
+            slot("ctype", C226),
         ],
         ignored: &[],
         head: 0,
@@ -9985,7 +10424,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G263) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G273) },
             Rule {
                 when: &[Condition::TypeIn(3, T33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
@@ -9995,7 +10434,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Types),
             },
         ],
-        gates: G265,
+        gates: G275,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10004,16 +10443,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C238),
+            slot("sparse", C244),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k16", C239),
-            slot("row", C222),
-            slot("col", C223),
-            slot("dtype", C220),
-            slot("atype", C115),
-            slot("btype", C115),
-            slot("ctype", C220),
+            slot("m16n8k16", C245),
+            slot("row", C228),
+            slot("col", C229),
+            slot("dtype", C226),
+            slot("atype", C121),
+            slot("btype", C121),
+            slot("ctype", C226),
         ],
         ignored: &[],
         head: 0,
@@ -10035,7 +10474,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Types),
             },
         ],
-        gates: G267,
+        gates: G277,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10044,16 +10483,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k32.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C238),
+            slot("sparse", C244),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k32", C236),
-            slot("row", C222),
-            slot("col", C223),
-            slot("dtype", C220),
-            slot("atype", C115),
-            slot("btype", C115),
-            slot("ctype", C220),
+            slot("m16n8k32", C242),
+            slot("row", C228),
+            slot("col", C229),
+            slot("dtype", C226),
+            slot("atype", C121),
+            slot("btype", C121),
+            slot("ctype", C226),
         ],
         ignored: &[],
         head: 0,
@@ -10075,7 +10514,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Types),
             },
         ],
-        gates: G267,
+        gates: G277,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10084,15 +10523,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C238),
+            slot("sparse", C244),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k16", C239),
-            slot("row", C222),
-            slot("col", C223),
+            slot("m16n8k16", C245),
+            slot("row", C228),
+            slot("col", C229),
             slot("dtype", C1),
-            slot("atype", C116),
-            slot("btype", C116),
+            slot("atype", C122),
+            slot("btype", C122),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -10106,7 +10545,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G267,
+        gates: G277,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10115,15 +10554,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k32.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C238),
+            slot("sparse", C244),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k32", C236),
-            slot("row", C222),
-            slot("col", C223),
+            slot("m16n8k32", C242),
+            slot("row", C228),
+            slot("col", C229),
             slot("dtype", C1),
-            slot("atype", C116),
-            slot("btype", C116),
+            slot("atype", C122),
+            slot("btype", C122),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -10137,7 +10576,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G267,
+        gates: G277,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10146,15 +10585,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k8.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C238),
+            slot("sparse", C244),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k8", C240),
-            slot("row", C222),
-            slot("col", C223),
+            slot("m16n8k8", C246),
+            slot("row", C228),
+            slot("col", C229),
             slot("dtype", C1),
-            slot("atype", C121),
-            slot("btype", C121),
+            slot("atype", C127),
+            slot("btype", C127),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -10168,7 +10607,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G267,
+        gates: G277,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10177,15 +10616,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C238),
+            slot("sparse", C244),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k16", C239),
-            slot("row", C222),
-            slot("col", C223),
+            slot("m16n8k16", C245),
+            slot("row", C228),
+            slot("col", C229),
             slot("dtype", C1),
-            slot("atype", C121),
-            slot("btype", C121),
+            slot("atype", C127),
+            slot("btype", C127),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -10199,7 +10638,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G267,
+        gates: G277,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10208,16 +10647,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k32.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C238),
+            slot("sparse", C244),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k32", C236),
-            slot("row", C222),
-            slot("col", C223),
-            optional("satfinite", C119),
+            slot("m16n8k32", C242),
+            slot("row", C228),
+            slot("col", C229),
+            optional("satfinite", C125),
             slot("dtype", C13),
-            slot("atype", C227),
-            slot("btype", C227),
+            slot("atype", C233),
+            slot("btype", C233),
             slot("ctype", C13),
         ],
         ignored: &[],
@@ -10231,7 +10670,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G267,
+        gates: G277,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10240,16 +10679,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C238),
+            slot("sparse", C244),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k64", C241),
-            slot("row", C222),
-            slot("col", C223),
-            optional("satfinite", C119),
+            slot("m16n8k64", C247),
+            slot("row", C228),
+            slot("col", C229),
+            optional("satfinite", C125),
             slot("dtype", C13),
-            slot("atype", C227),
-            slot("btype", C227),
+            slot("atype", C233),
+            slot("btype", C233),
             slot("ctype", C13),
         ],
         ignored: &[],
@@ -10263,7 +10702,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[],
-        gates: G267,
+        gates: G277,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10272,16 +10711,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C238),
+            slot("sparse", C244),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k64", C241),
-            slot("row", C222),
-            slot("col", C223),
-            optional("satfinite", C119),
+            slot("m16n8k64", C247),
+            slot("row", C228),
+            slot("col", C229),
+            optional("satfinite", C125),
             slot("dtype", C13),
-            slot("atype", C229),
-            slot("btype", C229),
+            slot("atype", C235),
+            slot("btype", C235),
             slot("ctype", C13),
         ],
         ignored: &[],
@@ -10295,7 +10734,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G267,
+        gates: G277,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10304,16 +10743,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k128.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C238),
+            slot("sparse", C244),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k128", C242),
-            slot("row", C222),
-            slot("col", C223),
-            optional("satfinite", C119),
+            slot("m16n8k128", C248),
+            slot("row", C228),
+            slot("col", C229),
+            optional("satfinite", C125),
             slot("dtype", C13),
-            slot("atype", C229),
-            slot("btype", C229),
+            slot("atype", C235),
+            slot("btype", C235),
             slot("ctype", C13),
         ],
         ignored: &[],
@@ -10327,7 +10766,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[],
-        gates: G267,
+        gates: G277,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10336,17 +10775,17 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.kind::f8f6f4}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C238),
+            slot("sparse", C244),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k64", C241),
-            slot("row", C222),
-            slot("col", C223),
-            optional("kind::f8f6f4", C234),
-            slot("dtype", C220),
-            slot("atype", C235),
-            slot("btype", C235),
-            slot("ctype", C220),
+            slot("m16n8k64", C247),
+            slot("row", C228),
+            slot("col", C229),
+            optional("kind::f8f6f4", C240),
+            slot("dtype", C226),
+            slot("atype", C241),
+            slot("btype", C241),
+            slot("ctype", C226),
         ],
         ignored: &[],
         head: 0,
@@ -10359,15 +10798,15 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[
-            Rule { when: &[Condition::TypeIn(0, T34)], then: Consequence::Gates(G268) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G263) },
+            Rule { when: &[Condition::TypeIn(0, T34)], then: Consequence::Gates(G278) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G273) },
             Rule {
                 when: &[Condition::TypeIn(0, T34)],
-                then: Consequence::Needs(&[Condition::Has(M60)], Fault::Illegal(M61)),
+                then: Consequence::Needs(&[Condition::Has(M62)], Fault::Illegal(M63)),
             },
             Rule {
-                when: &[Condition::Has(M59)],
-                then: Consequence::Needs(&[Condition::Has(M60)], Fault::Illegal(M61)),
+                when: &[Condition::Has(M61)],
+                then: Consequence::Needs(&[Condition::Has(M62)], Fault::Illegal(M63)),
             },
             Rule {
                 when: &[Condition::TypeIn(3, T33)],
@@ -10378,7 +10817,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Types),
             },
         ],
-        gates: G269,
+        gates: G279,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10387,17 +10826,17 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C243),
+            slot("sp::ordered_metadata", C249),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k64", C241),
-            slot("row", C222),
-            slot("col", C223),
-            slot("kind::f8f6f4", C234),
-            slot("dtype", C220),
-            slot("atype", C237),
-            slot("btype", C237),
-            slot("ctype", C220),
+            slot("m16n8k64", C247),
+            slot("row", C228),
+            slot("col", C229),
+            slot("kind::f8f6f4", C240),
+            slot("dtype", C226),
+            slot("atype", C243),
+            slot("btype", C243),
+            slot("ctype", C226),
         ],
         ignored: &[],
         head: 0,
@@ -10419,7 +10858,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Types),
             },
         ],
-        gates: G265,
+        gates: G275,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10430,17 +10869,17 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k64", C241),
-            slot("row", C222),
-            slot("col", C223),
-            slot("kind::mxf4", C244),
-            slot("block_scale", C245),
-            optional("scale_vec::2X", C246),
+            slot("m16n8k64", C247),
+            slot("row", C228),
+            slot("col", C229),
+            slot("kind::mxf4", C250),
+            slot("block_scale", C251),
+            optional("scale_vec::2X", C252),
             slot("dtype", C1),
-            slot("atype", C247),
-            slot("btype", C247),
+            slot("atype", C253),
+            slot("btype", C253),
             slot("ctype", C1),
-            slot("stype", C248),
+            slot("stype", C254),
         ],
         ignored: &[],
         head: 0,
@@ -10455,7 +10894,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G273,
+        gates: G283,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10466,17 +10905,17 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k64", C241),
-            slot("row", C222),
-            slot("col", C223),
-            slot("kind::mxf4nvf4", C249),
-            slot("block_scale", C245),
-            slot("scale_vec_size", C250),
+            slot("m16n8k64", C247),
+            slot("row", C228),
+            slot("col", C229),
+            slot("kind::mxf4nvf4", C255),
+            slot("block_scale", C251),
+            slot("scale_vec_size", C256),
             slot("dtype", C1),
-            slot("atype", C247),
-            slot("btype", C247),
+            slot("atype", C253),
+            slot("btype", C253),
             slot("ctype", C1),
-            slot("stype", C251),
+            slot("stype", C257),
         ],
         ignored: &[],
         head: 0,
@@ -10492,12 +10931,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M62)],
+                when: &[Condition::Has(M64)],
                 then: Consequence::Needs(&[Condition::TypeIn(4, T35)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M63), Condition::TypeIn(4, T35)], then: Consequence::Gates(G276) },
+            Rule { when: &[Condition::Has(M65), Condition::TypeIn(4, T35)], then: Consequence::Gates(G286) },
         ],
-        gates: G273,
+        gates: G283,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10508,17 +10947,17 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k32", C236),
-            slot("row", C222),
-            slot("col", C223),
-            slot("kind::mxf8f6f4", C252),
-            slot("block_scale", C245),
-            optional("scale_vec::1X", C253),
+            slot("m16n8k32", C242),
+            slot("row", C228),
+            slot("col", C229),
+            slot("kind::mxf8f6f4", C258),
+            slot("block_scale", C251),
+            optional("scale_vec::1X", C259),
             slot("dtype", C1),
-            slot("atype", C237),
-            slot("btype", C237),
+            slot("atype", C243),
+            slot("btype", C243),
             slot("ctype", C1),
-            slot("stype", C248),
+            slot("stype", C254),
         ],
         ignored: &[],
         head: 0,
@@ -10533,7 +10972,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G273,
+        gates: G283,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10542,20 +10981,20 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4.block_scale{.scale_vec::2X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C243),
+            slot("sp::ordered_metadata", C249),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k128", C242),
-            slot("row", C222),
-            slot("col", C223),
-            slot("kind::mxf4", C244),
-            slot("block_scale", C245),
-            optional("scale_vec::2X", C246),
+            slot("m16n8k128", C248),
+            slot("row", C228),
+            slot("col", C229),
+            slot("kind::mxf4", C250),
+            slot("block_scale", C251),
+            optional("scale_vec::2X", C252),
             slot("dtype", C1),
-            slot("atype", C247),
-            slot("btype", C247),
+            slot("atype", C253),
+            slot("btype", C253),
             slot("ctype", C1),
-            slot("stype", C248),
+            slot("stype", C254),
         ],
         ignored: &[],
         head: 0,
@@ -10572,7 +11011,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G279,
+        gates: G289,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10581,20 +11020,20 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4nvf4.block_scale.scale_vec_size.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C243),
+            slot("sp::ordered_metadata", C249),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k128", C242),
-            slot("row", C222),
-            slot("col", C223),
-            slot("kind::mxf4nvf4", C249),
-            slot("block_scale", C245),
-            slot("scale_vec_size", C250),
+            slot("m16n8k128", C248),
+            slot("row", C228),
+            slot("col", C229),
+            slot("kind::mxf4nvf4", C255),
+            slot("block_scale", C251),
+            slot("scale_vec_size", C256),
             slot("dtype", C1),
-            slot("atype", C247),
-            slot("btype", C247),
+            slot("atype", C253),
+            slot("btype", C253),
             slot("ctype", C1),
-            slot("stype", C251),
+            slot("stype", C257),
         ],
         ignored: &[],
         head: 0,
@@ -10612,12 +11051,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M62)],
+                when: &[Condition::Has(M64)],
                 then: Consequence::Needs(&[Condition::TypeIn(4, T35)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M63), Condition::TypeIn(4, T35)], then: Consequence::Gates(G276) },
+            Rule { when: &[Condition::Has(M65), Condition::TypeIn(4, T35)], then: Consequence::Gates(G286) },
         ],
-        gates: G279,
+        gates: G289,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10626,20 +11065,20 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale{.scale_vec::1X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C243),
+            slot("sp::ordered_metadata", C249),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k64", C241),
-            slot("row", C222),
-            slot("col", C223),
-            slot("kind::mxf8f6f4", C252),
-            slot("block_scale", C245),
-            optional("scale_vec::1X", C253),
+            slot("m16n8k64", C247),
+            slot("row", C228),
+            slot("col", C229),
+            slot("kind::mxf8f6f4", C258),
+            slot("block_scale", C251),
+            optional("scale_vec::1X", C259),
             slot("dtype", C1),
-            slot("atype", C237),
-            slot("btype", C237),
+            slot("atype", C243),
+            slot("btype", C243),
             slot("ctype", C1),
-            slot("stype", C248),
+            slot("stype", C254),
         ],
         ignored: &[],
         head: 0,
@@ -10656,7 +11095,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G273,
+        gates: G283,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10664,7 +11103,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mov,
         syntax: "mov.type d<unpack>, a<pack>",
         section: "9.7.9.3",
-        slots: &[slot("type", C254)],
+        slots: &[slot("type", C260)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::MovDestination, Ty::Pick(0)), read("a", Kind::MovSource, Ty::Pick(0))],
@@ -10677,7 +11116,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mov,
         syntax: "mov.vec.type d.vec, a.vec",
         section: "9.7.9.3",
-        slots: &[slot("vec", C38), slot("type", C255)],
+        slots: &[slot("vec", C38), slot("type", C261)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -10685,8 +11124,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
-            then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Vector),
+            when: &[Condition::Has(M35), Condition::TypeIn(0, T31)],
+            then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -10699,9 +11138,9 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n8", C171),
-            slot("trans", C173),
-            slot("b16", C174),
+            slot("m8n8", C177),
+            slot("trans", C179),
+            slot("b16", C180),
         ],
         ignored: &[],
         head: 0,
@@ -10710,7 +11149,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G280,
+        gates: G290,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MovMatrix),
     },
@@ -10726,7 +11165,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G281) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G291) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -10744,7 +11183,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G282,
+        gates: G292,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
     },
@@ -10760,7 +11199,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G283) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G293) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -10786,7 +11225,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul,
         syntax: "mul{.rn}.bhalf d, a, b",
         section: "9.7.4.3",
-        slots: &[optional("rn", C10), slot("bhalf", C256)],
+        slots: &[optional("rn", C10), slot("bhalf", C262)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10803,7 +11242,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul,
         syntax: "mul.mode.type d, a, b",
         section: "9.7.1.3",
-        slots: &[slot("mode", C183), slot("type", C139)],
+        slots: &[slot("mode", C189), slot("type", C145)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10820,7 +11259,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul,
         syntax: "mul.wide.type d:wide(type), a, b",
         section: "9.7.1.3",
-        slots: &[slot("wide", C184), slot("type", C185)],
+        slots: &[slot("wide", C190), slot("type", C191)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10837,7 +11276,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul24,
         syntax: "mul24.mode.type d, a, b",
         section: "9.7.1.5",
-        slots: &[slot("mode", C183), slot("type", C141)],
+        slots: &[slot("mode", C189), slot("type", C147)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10855,11 +11294,11 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce{.weak}{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C257),
-            optional("weak", C158),
+            slot("ld_reduce", C263),
+            optional("weak", C164),
             optional("global", C19),
-            slot("op", C258),
-            slot("type", C259),
+            slot("op", C264),
+            slot("type", C265),
         ],
         ignored: &[],
         head: 1,
@@ -10878,7 +11317,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T14)], Fault::Types),
             },
         ],
-        gates: G286,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -10887,12 +11326,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.relaxed.scope{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C257),
-            slot("relaxed", C167),
+            slot("ld_reduce", C263),
+            slot("relaxed", C173),
             slot("scope", C22),
             optional("global", C19),
-            slot("op", C258),
-            slot("type", C259),
+            slot("op", C264),
+            slot("type", C265),
         ],
         ignored: &[],
         head: 1,
@@ -10911,7 +11350,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T14)], Fault::Types),
             },
         ],
-        gates: G286,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -10920,12 +11359,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.acquire.scope{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C257),
+            slot("ld_reduce", C263),
             slot("acquire", C55),
             slot("scope", C22),
             optional("global", C19),
-            slot("op", C258),
-            slot("type", C259),
+            slot("op", C264),
+            slot("type", C265),
         ],
         ignored: &[],
         head: 1,
@@ -10944,7 +11383,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T14)], Fault::Types),
             },
         ],
-        gates: G286,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -10953,13 +11392,13 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce{.weak}{.global}.op{.acc}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C257),
-            optional("weak", C158),
+            slot("ld_reduce", C263),
+            optional("weak", C164),
             optional("global", C19),
-            slot("op", C260),
-            optional("acc", C261),
+            slot("op", C266),
+            optional("acc", C267),
             optional("wide_vec", C40),
-            slot("type", C262),
+            slot("type", C268),
         ],
         ignored: &[],
         head: 1,
@@ -10968,41 +11407,41 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G293) },
+            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G303) },
             Rule {
-                when: &[Condition::Has(M64)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M64)),
+                when: &[Condition::Has(M66)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M66)),
             },
             Rule {
-                when: &[Condition::Has(M64)],
-                then: Consequence::Needs(&[Condition::Has(M15)], Fault::Illegal(M64)),
+                when: &[Condition::Has(M66)],
+                then: Consequence::Needs(&[Condition::Has(M15)], Fault::Illegal(M66)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M65)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M65)),
+                when: &[Condition::Has(M67)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M67)),
             },
             Rule {
-                when: &[Condition::Has(M65)],
-                then: Consequence::Needs(&[Condition::Has(M15)], Fault::Illegal(M65)),
+                when: &[Condition::Has(M67)],
+                then: Consequence::Needs(&[Condition::Has(M15)], Fault::Illegal(M67)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T39)],
-                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T40)],
-                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M31)),
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M33)),
             },
             Rule {
-                when: &[Condition::Has(M32)],
+                when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
             },
             Rule {
@@ -11010,7 +11449,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Types),
             },
         ],
-        gates: G286,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11019,14 +11458,14 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.relaxed.scope{.global}.op{.acc}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C257),
-            slot("relaxed", C167),
+            slot("ld_reduce", C263),
+            slot("relaxed", C173),
             slot("scope", C22),
             optional("global", C19),
-            slot("op", C260),
-            optional("acc", C261),
+            slot("op", C266),
+            optional("acc", C267),
             optional("wide_vec", C40),
-            slot("type", C262),
+            slot("type", C268),
         ],
         ignored: &[],
         head: 1,
@@ -11035,41 +11474,41 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G293) },
+            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G303) },
             Rule {
-                when: &[Condition::Has(M64)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M64)),
+                when: &[Condition::Has(M66)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M66)),
             },
             Rule {
-                when: &[Condition::Has(M64)],
-                then: Consequence::Needs(&[Condition::Has(M15)], Fault::Illegal(M64)),
+                when: &[Condition::Has(M66)],
+                then: Consequence::Needs(&[Condition::Has(M15)], Fault::Illegal(M66)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M65)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M65)),
+                when: &[Condition::Has(M67)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M67)),
             },
             Rule {
-                when: &[Condition::Has(M65)],
-                then: Consequence::Needs(&[Condition::Has(M15)], Fault::Illegal(M65)),
+                when: &[Condition::Has(M67)],
+                then: Consequence::Needs(&[Condition::Has(M15)], Fault::Illegal(M67)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T39)],
-                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T40)],
-                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M31)),
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M33)),
             },
             Rule {
-                when: &[Condition::Has(M32)],
+                when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
             },
             Rule {
@@ -11077,7 +11516,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Types),
             },
         ],
-        gates: G286,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11086,14 +11525,14 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.acquire.scope{.global}.op{.acc}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C257),
+            slot("ld_reduce", C263),
             slot("acquire", C55),
             slot("scope", C22),
             optional("global", C19),
-            slot("op", C260),
-            optional("acc", C261),
+            slot("op", C266),
+            optional("acc", C267),
             optional("wide_vec", C40),
-            slot("type", C262),
+            slot("type", C268),
         ],
         ignored: &[],
         head: 1,
@@ -11102,41 +11541,41 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G293) },
+            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G303) },
             Rule {
-                when: &[Condition::Has(M64)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M64)),
+                when: &[Condition::Has(M66)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M66)),
             },
             Rule {
-                when: &[Condition::Has(M64)],
-                then: Consequence::Needs(&[Condition::Has(M15)], Fault::Illegal(M64)),
+                when: &[Condition::Has(M66)],
+                then: Consequence::Needs(&[Condition::Has(M15)], Fault::Illegal(M66)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M65)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M65)),
+                when: &[Condition::Has(M67)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M67)),
             },
             Rule {
-                when: &[Condition::Has(M65)],
-                then: Consequence::Needs(&[Condition::Has(M15)], Fault::Illegal(M65)),
+                when: &[Condition::Has(M67)],
+                then: Consequence::Needs(&[Condition::Has(M15)], Fault::Illegal(M67)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T39)],
-                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T40)],
-                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M31)),
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M33)),
             },
             Rule {
-                when: &[Condition::Has(M32)],
+                when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
             },
             Rule {
@@ -11144,7 +11583,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Types),
             },
         ],
-        gates: G286,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11153,11 +11592,11 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st{.weak}{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C263),
-            optional("weak", C158),
+            slot("st", C269),
+            optional("weak", C164),
             optional("global", C19),
             optional("wide_vec", C40),
-            slot("type", C264),
+            slot("type", C270),
         ],
         ignored: &[],
         head: 1,
@@ -11168,26 +11607,26 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(0, T39)],
-                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T40)],
-                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M31)),
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M33)),
             },
             Rule {
-                when: &[Condition::Has(M32)],
+                when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
             },
         ],
-        gates: G294,
+        gates: G304,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -11196,12 +11635,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st.relaxed.scope{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C263),
-            slot("relaxed", C167),
+            slot("st", C269),
+            slot("relaxed", C173),
             slot("scope", C22),
             optional("global", C19),
             optional("wide_vec", C40),
-            slot("type", C264),
+            slot("type", C270),
         ],
         ignored: &[],
         head: 1,
@@ -11212,26 +11651,26 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(0, T39)],
-                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T40)],
-                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M31)),
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M33)),
             },
             Rule {
-                when: &[Condition::Has(M32)],
+                when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
             },
         ],
-        gates: G294,
+        gates: G304,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -11240,12 +11679,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st.release.scope{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C263),
-            slot("release", C146),
+            slot("st", C269),
+            slot("release", C152),
             slot("scope", C22),
             optional("global", C19),
             optional("wide_vec", C40),
-            slot("type", C264),
+            slot("type", C270),
         ],
         ignored: &[],
         head: 1,
@@ -11256,26 +11695,26 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(0, T39)],
-                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T40)],
-                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M31)),
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M33)),
             },
             Rule {
-                when: &[Condition::Has(M32)],
+                when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
             },
         ],
-        gates: G294,
+        gates: G304,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -11286,9 +11725,9 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("red", C46),
             optional("global", C19),
-            slot("op", C258),
+            slot("op", C264),
             optional("wide_vec", C40),
-            slot("type", C265),
+            slot("type", C271),
         ],
         ignored: &[],
         head: 1,
@@ -11298,20 +11737,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M31)),
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M33)),
             },
             Rule {
-                when: &[Condition::Has(M32)],
+                when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M14), Condition::TypeIn(0, T45)],
-                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M12)],
@@ -11326,7 +11765,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
             },
         ],
-        gates: G295,
+        gates: G305,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -11336,12 +11775,12 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.14",
         slots: &[
             slot("red", C46),
-            slot("relaxed", C167),
+            slot("relaxed", C173),
             slot("scope", C22),
             optional("global", C19),
-            slot("op", C258),
+            slot("op", C264),
             optional("wide_vec", C40),
-            slot("type", C265),
+            slot("type", C271),
         ],
         ignored: &[],
         head: 1,
@@ -11351,20 +11790,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M31)),
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M33)),
             },
             Rule {
-                when: &[Condition::Has(M32)],
+                when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M14), Condition::TypeIn(0, T45)],
-                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M12)],
@@ -11379,7 +11818,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
             },
         ],
-        gates: G295,
+        gates: G305,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -11389,12 +11828,12 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.14",
         slots: &[
             slot("red", C46),
-            slot("release", C146),
+            slot("release", C152),
             slot("scope", C22),
             optional("global", C19),
-            slot("op", C258),
+            slot("op", C264),
             optional("wide_vec", C40),
-            slot("type", C265),
+            slot("type", C271),
         ],
         ignored: &[],
         head: 1,
@@ -11404,20 +11843,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M31)),
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M33)),
             },
             Rule {
-                when: &[Condition::Has(M32)],
+                when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M14), Condition::TypeIn(0, T45)],
-                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M31)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M12)],
@@ -11432,7 +11871,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
             },
         ],
-        gates: G295,
+        gates: G305,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -11445,7 +11884,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Source, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G296,
+        gates: G306,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Nanosleep),
     },
@@ -11484,7 +11923,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G297,
+        gates: G307,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::neg"),
     },
@@ -11553,7 +11992,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 15)],
         rules: &[],
-        gates: G298,
+        gates: G308,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -11561,12 +12000,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Pmevent,
         syntax: "pmevent.mask a<imm>:u32",
         section: "9.7.19.3",
-        slots: &[slot("mask", C266)],
+        slots: &[slot("mask", C272)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G299,
+        gates: G309,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -11579,7 +12018,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G300,
+        gates: G310,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::popc"),
     },
@@ -11587,12 +12026,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prefetch,
         syntax: "prefetch{.space}.level [a]",
         section: "9.7.9.15",
-        slots: &[optional("space", C267), slot("level", C268)],
+        slots: &[optional("space", C273), slot("level", C274)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G301,
+        gates: G311,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -11600,12 +12039,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prefetch,
         syntax: "prefetch{.global}.priority [a]",
         section: "9.7.9.15",
-        slots: &[optional("global", C19), slot("priority", C269)],
+        slots: &[optional("global", C19), slot("priority", C275)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G301,
+        gates: G311,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -11613,12 +12052,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prefetch,
         syntax: "prefetch{.tensormap_space}.tensormap [a]",
         section: "9.7.9.15",
-        slots: &[optional("tensormap_space", C270), slot("tensormap", C271)],
+        slots: &[optional("tensormap_space", C276), slot("tensormap", C277)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G301,
+        gates: G311,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -11626,12 +12065,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prefetchu,
         syntax: "prefetchu.L1 [a]",
         section: "9.7.9.15",
-        slots: &[slot("L1", C272)],
+        slots: &[slot("L1", C278)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G304,
+        gates: G314,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -11639,7 +12078,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prmt,
         syntax: "prmt.b32{.mode} d, a, b, c",
         section: "9.7.9.7",
-        slots: &[slot("b32", C6), optional("mode", C273)],
+        slots: &[slot("b32", C6), optional("mode", C279)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -11649,7 +12088,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G305,
+        gates: G315,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::prmt"),
     },
@@ -11661,7 +12100,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G306) }],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G316) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
@@ -11674,7 +12113,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G306) }],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G316) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -11687,7 +12126,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M27)], then: Consequence::Gates(G307) }],
+        rules: &[Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G317) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -11701,7 +12140,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G308,
+        gates: G318,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
     },
@@ -11710,7 +12149,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.bitwise{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C274),
+            optional("red_sem", C280),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("bitwise", C24),
@@ -11729,13 +12168,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G309) },
+            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G319) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G310,
+        gates: G320,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -11744,7 +12183,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C274),
+            optional("red_sem", C280),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("add", C31),
@@ -11763,15 +12202,15 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T5)], then: Consequence::Gates(G311) },
-            Rule { when: &[Condition::TypeIn(0, T6), Condition::Has(M5)], then: Consequence::Gates(G312) },
-            Rule { when: &[Condition::TypeIn(0, T6), Condition::Has(M3)], then: Consequence::Gates(G313) },
+            Rule { when: &[Condition::TypeIn(0, T5)], then: Consequence::Gates(G321) },
+            Rule { when: &[Condition::TypeIn(0, T6), Condition::Has(M5)], then: Consequence::Gates(G322) },
+            Rule { when: &[Condition::TypeIn(0, T6), Condition::Has(M3)], then: Consequence::Gates(G323) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G310,
+        gates: G320,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -11780,7 +12219,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add{.noftz}{.cache_hint}.f32 [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C274),
+            optional("red_sem", C280),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("add", C31),
@@ -11800,13 +12239,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G314) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G324) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G315,
+        gates: G325,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -11815,13 +12254,13 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add.noftz{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C274),
+            optional("red_sem", C280),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("add", C31),
             slot("noftz", C33),
             optional("cache_hint", C25),
-            slot("type", C275),
+            slot("type", C281),
         ],
         ignored: T0,
         head: 0,
@@ -11840,7 +12279,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G310,
+        gates: G320,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -11849,7 +12288,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.step{.cache_hint}.u32 [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C274),
+            optional("red_sem", C280),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("step", C35),
@@ -11873,7 +12312,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G310,
+        gates: G320,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -11882,7 +12321,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.minmax{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C274),
+            optional("red_sem", C280),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("minmax", C37),
@@ -11901,13 +12340,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G320) },
+            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G330) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G310,
+        gates: G320,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -11916,7 +12355,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.add{.noftz}{.cache_hint}.vec.f32 [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C274),
+            optional("red_sem", C280),
             optional("scope", C22),
             optional("global", C19),
             slot("add", C31),
@@ -11937,9 +12376,9 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G314) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G324) },
         ],
-        gates: G321,
+        gates: G331,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -11948,7 +12387,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C274),
+            optional("red_sem", C280),
             optional("scope", C22),
             optional("global", C19),
             slot("op", C39),
@@ -11970,7 +12409,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
         ],
-        gates: G321,
+        gates: G331,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -11979,7 +12418,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C274),
+            optional("red_sem", C280),
             optional("scope", C22),
             optional("global", C19),
             slot("op", C39),
@@ -12001,7 +12440,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
         ],
-        gates: G321,
+        gates: G331,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12011,12 +12450,12 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.8",
         slots: &[
             slot("async", C62),
-            slot("relaxed", C167),
+            slot("relaxed", C173),
             slot("cluster", C52),
             optional("shared::cluster", C87),
             slot("bulk_mbarrier", C64),
             slot("reduction", C92),
-            slot("type", C276),
+            slot("type", C282),
         ],
         ignored: &[],
         head: 1,
@@ -12043,7 +12482,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
             },
         ],
-        gates: G322,
+        gates: G332,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreAsync),
     },
@@ -12053,9 +12492,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.8",
         slots: &[
             slot("async", C62),
-            optional("mmio", C166),
-            slot("release", C146),
-            slot("async_scope", C277),
+            optional("mmio", C172),
+            slot("release", C152),
+            slot("async_scope", C283),
             optional("global", C19),
             slot("add", C31),
             slot("type", C15),
@@ -12064,14 +12503,14 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G323) },
+            Rule { when: &[Condition::Has(M68)], then: Consequence::Gates(G333) },
             Rule {
-                when: &[Condition::Has(M66)],
-                then: Consequence::Needs(&[Condition::Has(M67)], Fault::Illegal(M66)),
+                when: &[Condition::Has(M68)],
+                then: Consequence::Needs(&[Condition::Has(M69)], Fault::Illegal(M68)),
             },
-            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G324) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G334) },
         ],
-        gates: G322,
+        gates: G332,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12079,7 +12518,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Redux,
         syntax: "redux.sync.op.type d, a, membermask:b32",
         section: "9.7.13.12",
-        slots: &[slot("sync", C44), slot("op", C39), slot("type", C141)],
+        slots: &[slot("sync", C44), slot("op", C39), slot("type", C147)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12088,7 +12527,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G325,
+        gates: G335,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -12105,7 +12544,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G325,
+        gates: G335,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -12116,8 +12555,8 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("op", C37),
-            optional("abs", C191),
-            optional("NaN", C189),
+            optional("abs", C197),
+            optional("NaN", C195),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -12128,7 +12567,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G326,
+        gates: G336,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -12136,7 +12575,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Rem,
         syntax: "rem.type d, a, b",
         section: "9.7.1.9",
-        slots: &[slot("type", C139)],
+        slots: &[slot("type", C145)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12197,7 +12636,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G327,
+        gates: G337,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
     },
@@ -12205,7 +12644,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sad,
         syntax: "sad.type d, a, b, c",
         section: "9.7.1.7",
-        slots: &[slot("type", C139)],
+        slots: &[slot("type", C145)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12223,7 +12662,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Selp,
         syntax: "selp.type d, a, b, {!}c",
         section: "9.7.6.3",
-        slots: &[slot("type", C255)],
+        slots: &[slot("type", C261)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12241,7 +12680,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.stype d, a, b",
         section: "9.7.6.1",
-        slots: &[slot("CmpOp", C278), optional("ftz", C0), slot("dtype", C279), slot("stype", C255)],
+        slots: &[slot("CmpOp", C284), optional("ftz", C0), slot("dtype", C285), slot("stype", C261)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12251,19 +12690,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M22)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M22)),
-            },
-            Rule {
-                when: &[Condition::Has(M68)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T48)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M69)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T49)], Fault::Comparison),
+                when: &[Condition::Has(M24)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M24)),
             },
             Rule {
                 when: &[Condition::Has(M70)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T48)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M71)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T49)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M72)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T50)], Fault::Comparison),
             },
         ],
@@ -12276,11 +12715,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.stype d, a, b, {!}c",
         section: "9.7.6.1",
         slots: &[
-            slot("CmpOp", C278),
+            slot("CmpOp", C284),
             slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("dtype", C279),
-            slot("stype", C255),
+            slot("dtype", C285),
+            slot("stype", C261),
         ],
         ignored: T0,
         head: 0,
@@ -12292,19 +12731,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M22)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M22)),
-            },
-            Rule {
-                when: &[Condition::Has(M68)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T48)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M69)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T49)], Fault::Comparison),
+                when: &[Condition::Has(M24)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M24)),
             },
             Rule {
                 when: &[Condition::Has(M70)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T48)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M71)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T49)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M72)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T50)], Fault::Comparison),
             },
         ],
@@ -12316,7 +12755,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.f16.stype d, a, b",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C278), optional("ftz", C0), slot("f16", C115), slot("stype", C280)],
+        slots: &[slot("CmpOp", C284), optional("ftz", C0), slot("f16", C121), slot("stype", C286)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12326,19 +12765,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M22)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T51)], Fault::Illegal(M22)),
-            },
-            Rule {
-                when: &[Condition::Has(M68)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T48)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M69)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T52)], Fault::Comparison),
+                when: &[Condition::Has(M24)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T51)], Fault::Illegal(M24)),
             },
             Rule {
                 when: &[Condition::Has(M70)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T48)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M71)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T52)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M72)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T53)], Fault::Comparison),
             },
         ],
@@ -12351,11 +12790,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.f16.stype d, a, b, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C278),
+            slot("CmpOp", C284),
             slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("f16", C115),
-            slot("stype", C280),
+            slot("f16", C121),
+            slot("stype", C286),
         ],
         ignored: T0,
         head: 0,
@@ -12367,19 +12806,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M22)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T51)], Fault::Illegal(M22)),
-            },
-            Rule {
-                when: &[Condition::Has(M68)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T48)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M69)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T52)], Fault::Comparison),
+                when: &[Condition::Has(M24)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T51)], Fault::Illegal(M24)),
             },
             Rule {
                 when: &[Condition::Has(M70)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T48)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M71)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T52)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M72)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T53)], Fault::Comparison),
             },
         ],
@@ -12391,7 +12830,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.bf16.stype d, a, b",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C278), slot("bf16", C116), slot("stype", C281)],
+        slots: &[slot("CmpOp", C284), slot("bf16", C122), slot("stype", C287)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12401,19 +12840,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M68)],
+                when: &[Condition::Has(M70)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T48)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M69)],
+                when: &[Condition::Has(M71)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M70)],
+                when: &[Condition::Has(M72)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T55)], Fault::Comparison),
             },
         ],
-        gates: G328,
+        gates: G338,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12421,7 +12860,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.bf16.stype d, a, b, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C278), slot("BoolOp", C24), slot("bf16", C116), slot("stype", C281)],
+        slots: &[slot("CmpOp", C284), slot("BoolOp", C24), slot("bf16", C122), slot("stype", C287)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12432,19 +12871,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M68)],
+                when: &[Condition::Has(M70)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T48)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M69)],
+                when: &[Condition::Has(M71)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M70)],
+                when: &[Condition::Has(M72)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T55)], Fault::Comparison),
             },
         ],
-        gates: G328,
+        gates: G338,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12452,7 +12891,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.f16 d, a:f16, b:f16",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C278), optional("ftz", C0), slot("dtype", C282), slot("f16", C115)],
+        slots: &[slot("CmpOp", C284), optional("ftz", C0), slot("dtype", C288), slot("f16", C121)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12461,10 +12900,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F16)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M68)],
-            then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
+            when: &[Condition::Has(M70)],
+            then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
         }],
-        gates: G329,
+        gates: G339,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12473,11 +12912,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16 d, a:f16, b:f16, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C278),
+            slot("CmpOp", C284),
             slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("dtype", C282),
-            slot("f16", C115),
+            slot("dtype", C288),
+            slot("f16", C121),
         ],
         ignored: T0,
         head: 0,
@@ -12488,10 +12927,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M68)],
-            then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
+            when: &[Condition::Has(M70)],
+            then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
         }],
-        gates: G329,
+        gates: G339,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12499,7 +12938,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.dtype.bf16 d, a:bf16, b:bf16",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C278), slot("dtype", C282), slot("bf16", C116)],
+        slots: &[slot("CmpOp", C284), slot("dtype", C288), slot("bf16", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12508,10 +12947,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::Bf16)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M68)],
-            then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
+            when: &[Condition::Has(M70)],
+            then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
         }],
-        gates: G328,
+        gates: G338,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12519,7 +12958,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.dtype.bf16 d, a:bf16, b:bf16, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C278), slot("BoolOp", C24), slot("dtype", C282), slot("bf16", C116)],
+        slots: &[slot("CmpOp", C284), slot("BoolOp", C24), slot("dtype", C288), slot("bf16", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12529,10 +12968,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M68)],
-            then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
+            when: &[Condition::Has(M70)],
+            then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
         }],
-        gates: G328,
+        gates: G338,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12540,7 +12979,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C278), optional("ftz", C0), slot("dtype", C283), slot("f16x2", C122)],
+        slots: &[slot("CmpOp", C284), optional("ftz", C0), slot("dtype", C289), slot("f16x2", C128)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12550,10 +12989,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M68)],
-                then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
+                when: &[Condition::Has(M70)],
+                then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T13)], then: Consequence::Gates(G330) },
+            Rule { when: &[Condition::TypeIn(0, T13)], then: Consequence::Gates(G340) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -12564,11 +13003,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C278),
+            slot("CmpOp", C284),
             slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("dtype", C283),
-            slot("f16x2", C122),
+            slot("dtype", C289),
+            slot("f16x2", C128),
         ],
         ignored: T0,
         head: 0,
@@ -12580,10 +13019,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M68)],
-                then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
+                when: &[Condition::Has(M70)],
+                then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T13)], then: Consequence::Gates(G330) },
+            Rule { when: &[Condition::TypeIn(0, T13)], then: Consequence::Gates(G340) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -12593,7 +13032,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C278), slot("dtype", C284), slot("bf16x2", C123)],
+        slots: &[slot("CmpOp", C284), slot("dtype", C290), slot("bf16x2", C129)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12602,10 +13041,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::Bf16x2)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M68)],
-            then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
+            when: &[Condition::Has(M70)],
+            then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
         }],
-        gates: G331,
+        gates: G341,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12613,7 +13052,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C278), slot("BoolOp", C24), slot("dtype", C284), slot("bf16x2", C123)],
+        slots: &[slot("CmpOp", C284), slot("BoolOp", C24), slot("dtype", C290), slot("bf16x2", C129)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12623,10 +13062,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M68)],
-            then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
+            when: &[Condition::Has(M70)],
+            then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
         }],
-        gates: G331,
+        gates: G341,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12634,7 +13073,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setmaxnreg,
         syntax: "setmaxnreg.action.sync.aligned.u32 a<imm 24..256>",
         section: "9.7.19.5",
-        slots: &[slot("action", C285), slot("sync", C44), slot("aligned", C51), slot("u32", C36)],
+        slots: &[slot("action", C291), slot("sync", C44), slot("aligned", C51), slot("u32", C36)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Immediate, Ty::Pick(0)).range(24, 256)],
@@ -12647,7 +13086,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.type p[|q], a, b",
         section: "9.7.6.2",
-        slots: &[slot("CmpOp", C278), optional("ftz", C0), slot("type", C255)],
+        slots: &[slot("CmpOp", C284), optional("ftz", C0), slot("type", C261)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12657,19 +13096,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M22)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Illegal(M22)),
-            },
-            Rule {
-                when: &[Condition::Has(M68)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M69)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Comparison),
+                when: &[Condition::Has(M24)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Illegal(M24)),
             },
             Rule {
                 when: &[Condition::Has(M70)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M71)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M72)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Comparison),
             },
         ],
@@ -12681,7 +13120,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.type p[|q], a, b, {!}c",
         section: "9.7.6.2",
-        slots: &[slot("CmpOp", C278), slot("BoolOp", C24), optional("ftz", C0), slot("type", C255)],
+        slots: &[slot("CmpOp", C284), slot("BoolOp", C24), optional("ftz", C0), slot("type", C261)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12692,19 +13131,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M22)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Illegal(M22)),
-            },
-            Rule {
-                when: &[Condition::Has(M68)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M69)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Comparison),
+                when: &[Condition::Has(M24)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Illegal(M24)),
             },
             Rule {
                 when: &[Condition::Has(M70)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M71)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M72)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Comparison),
             },
         ],
@@ -12716,7 +13155,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.f16 p, a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C278), optional("ftz", C0), slot("f16", C115)],
+        slots: &[slot("CmpOp", C284), optional("ftz", C0), slot("f16", C121)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12725,8 +13164,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M68)],
-            then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
+            when: &[Condition::Has(M70)],
+            then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -12736,7 +13175,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16 p, a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C278), slot("BoolOp", C24), optional("ftz", C0), slot("f16", C115)],
+        slots: &[slot("CmpOp", C284), slot("BoolOp", C24), optional("ftz", C0), slot("f16", C121)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12746,8 +13185,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M68)],
-            then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
+            when: &[Condition::Has(M70)],
+            then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -12757,7 +13196,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.f16x2 p[|q], a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C278), optional("ftz", C0), slot("f16x2", C122)],
+        slots: &[slot("CmpOp", C284), optional("ftz", C0), slot("f16x2", C128)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12766,8 +13205,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M68)],
-            then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
+            when: &[Condition::Has(M70)],
+            then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -12777,7 +13216,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C278), slot("BoolOp", C24), optional("ftz", C0), slot("f16x2", C122)],
+        slots: &[slot("CmpOp", C284), slot("BoolOp", C24), optional("ftz", C0), slot("f16x2", C128)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12787,8 +13226,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M68)],
-            then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
+            when: &[Condition::Has(M70)],
+            then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -12798,7 +13237,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.bf16 p, a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C278), slot("bf16", C116)],
+        slots: &[slot("CmpOp", C284), slot("bf16", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12807,10 +13246,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M68)],
-            then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
+            when: &[Condition::Has(M70)],
+            then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
         }],
-        gates: G334,
+        gates: G344,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -12818,7 +13257,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp.bf16 p, a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C278), slot("BoolOp", C24), slot("bf16", C116)],
+        slots: &[slot("CmpOp", C284), slot("BoolOp", C24), slot("bf16", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12828,10 +13267,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M68)],
-            then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
+            when: &[Condition::Has(M70)],
+            then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
         }],
-        gates: G334,
+        gates: G344,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -12839,7 +13278,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.bf16x2 p[|q], a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C278), slot("bf16x2", C123)],
+        slots: &[slot("CmpOp", C284), slot("bf16x2", C129)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12848,10 +13287,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M68)],
-            then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
+            when: &[Condition::Has(M70)],
+            then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
         }],
-        gates: G335,
+        gates: G345,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -12859,7 +13298,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp.bf16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C278), slot("BoolOp", C24), slot("bf16x2", C123)],
+        slots: &[slot("CmpOp", C284), slot("BoolOp", C24), slot("bf16x2", C129)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12869,10 +13308,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M68)],
-            then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
+            when: &[Condition::Has(M70)],
+            then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
         }],
-        gates: G335,
+        gates: G345,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -12880,7 +13319,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shf,
         syntax: "shf.direction.mode.b32 d, a, b, c:u32",
         section: "9.7.8.7",
-        slots: &[slot("direction", C286), slot("mode", C58), slot("b32", C6)],
+        slots: &[slot("direction", C292), slot("mode", C58), slot("b32", C6)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -12890,7 +13329,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G336,
+        gates: G346,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::shf"),
     },
@@ -12898,7 +13337,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shfl,
         syntax: "shfl.mode.b32 d[|p], a, b:u32, c:u32",
         section: "9.7.9.5",
-        slots: &[slot("mode", C287), slot("b32", C6)],
+        slots: &[slot("mode", C293), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12908,7 +13347,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G337,
+        gates: G347,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -12916,7 +13355,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shfl,
         syntax: "shfl.sync.mode.b32 d[|p], a, b:u32, c:u32, membermask:b32",
         section: "9.7.9.6",
-        slots: &[slot("sync", C44), slot("mode", C287), slot("b32", C6)],
+        slots: &[slot("sync", C44), slot("mode", C293), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12927,7 +13366,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G338,
+        gates: G348,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -12952,7 +13391,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shr,
         syntax: "shr.type d, a, b:u32",
         section: "9.7.8.9",
-        slots: &[slot("type", C288)],
+        slots: &[slot("type", C294)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12982,7 +13421,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Slct,
         syntax: "slct.dtype.s32 d, a, b, c:.s32",
         section: "9.7.6.4",
-        slots: &[slot("dtype", C255), slot("s32", C13)],
+        slots: &[slot("dtype", C261), slot("s32", C13)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13000,7 +13439,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Slct,
         syntax: "slct{.ftz}.dtype.f32 d, a, b, c:f32",
         section: "9.7.6.4",
-        slots: &[optional("ftz", C0), slot("dtype", C255), slot("f32", C1)],
+        slots: &[optional("ftz", C0), slot("dtype", C261), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13022,7 +13461,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G339) }],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G349) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt_approx"),
@@ -13035,7 +13474,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G339) }],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G349) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -13048,7 +13487,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M27)], then: Consequence::Gates(G340) }],
+        rules: &[Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G350) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -13058,12 +13497,12 @@ pub static FORMS: &[Form] = &[
         syntax: "st{.weak}{.store_space}{.cop}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            optional("weak", C158),
-            optional("store_space", C289),
-            optional("cop", C290),
+            optional("weak", C164),
+            optional("store_space", C295),
+            optional("cop", C296),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
-            slot("memory_type", C161),
+            slot("memory_type", C167),
         ],
         ignored: &[],
         head: 0,
@@ -13075,48 +13514,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M31)],
+                when: &[Condition::Has(M33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32)],
+                when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G168) },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G168) },
-            Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T31)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T32)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
+                when: &[Condition::Has(M35), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
+                when: &[Condition::Has(M34), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M38)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M38)),
             },
             Rule {
-                when: &[Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
+                when: &[Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G169) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G179) },
             Rule {
-                when: &[Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
-            },
-            Rule {
-                when: &[Condition::Has(M40), Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M42)],
+                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
             },
             Rule {
-                when: &[Condition::Has(M40), Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M42), Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M42)),
+            },
+            Rule {
+                when: &[Condition::Has(M42), Condition::Has(M34)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -13128,13 +13567,13 @@ pub static FORMS: &[Form] = &[
         syntax: "st{.weak}{.store_space}{.level1_eviction}{.level2_eviction}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            optional("weak", C158),
-            optional("store_space", C289),
-            optional("level1_eviction", C291),
-            optional("level2_eviction", C163),
+            optional("weak", C164),
+            optional("store_space", C295),
+            optional("level1_eviction", C297),
+            optional("level2_eviction", C169),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
-            slot("memory_type", C161),
+            slot("memory_type", C167),
         ],
         ignored: &[],
         head: 0,
@@ -13146,48 +13585,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M31)],
+                when: &[Condition::Has(M33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32)],
+                when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G168) },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G168) },
-            Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T31)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T32)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
+                when: &[Condition::Has(M35), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
+                when: &[Condition::Has(M34), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M38)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M38)),
             },
             Rule {
-                when: &[Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
+                when: &[Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G169) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G179) },
             Rule {
-                when: &[Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
-            },
-            Rule {
-                when: &[Condition::Has(M40), Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M42)],
+                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
             },
             Rule {
-                when: &[Condition::Has(M40), Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M42), Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M42)),
+            },
+            Rule {
+                when: &[Condition::Has(M42), Condition::Has(M34)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -13199,10 +13638,10 @@ pub static FORMS: &[Form] = &[
         syntax: "st.volatile{.store_space}{.wide_vec}.memory_type [a], b.vec+",
         section: "9.7.9.11",
         slots: &[
-            slot("volatile", C164),
-            optional("store_space", C289),
+            slot("volatile", C170),
+            optional("store_space", C295),
             optional("wide_vec", C40),
-            slot("memory_type", C161),
+            slot("memory_type", C167),
         ],
         ignored: &[],
         head: 0,
@@ -13212,48 +13651,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M31)],
+                when: &[Condition::Has(M33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32)],
+                when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G168) },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G168) },
-            Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T31)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T32)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
+                when: &[Condition::Has(M35), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
+                when: &[Condition::Has(M34), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M38)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M38)),
             },
             Rule {
-                when: &[Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
+                when: &[Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G169) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G179) },
             Rule {
-                when: &[Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
-            },
-            Rule {
-                when: &[Condition::Has(M40), Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M42)],
+                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
             },
             Rule {
-                when: &[Condition::Has(M40), Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M42), Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M42)),
+            },
+            Rule {
+                when: &[Condition::Has(M42), Condition::Has(M34)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -13265,14 +13704,14 @@ pub static FORMS: &[Form] = &[
         syntax: "st.order.scope{.shared_or_global}{.level1_eviction}{.level2_eviction}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            slot("order", C274),
+            slot("order", C280),
             slot("scope", C22),
             optional("shared_or_global", C23),
-            optional("level1_eviction", C291),
-            optional("level2_eviction", C163),
+            optional("level1_eviction", C297),
+            optional("level2_eviction", C169),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
-            slot("memory_type", C161),
+            slot("memory_type", C167),
         ],
         ignored: &[],
         head: 0,
@@ -13284,48 +13723,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M31)],
+                when: &[Condition::Has(M33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32)],
+                when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G168) },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G168) },
-            Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T31)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T32)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
+                when: &[Condition::Has(M35), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
+                when: &[Condition::Has(M34), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M38)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M38)),
             },
             Rule {
-                when: &[Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
+                when: &[Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G169) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G179) },
             Rule {
-                when: &[Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
-            },
-            Rule {
-                when: &[Condition::Has(M40), Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M42)],
+                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
             },
             Rule {
-                when: &[Condition::Has(M40), Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M42), Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M42)),
+            },
+            Rule {
+                when: &[Condition::Has(M42), Condition::Has(M34)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -13337,59 +13776,59 @@ pub static FORMS: &[Form] = &[
         syntax: "st.mmio.relaxed.sys{.global}.memory_type [a], b+",
         section: "9.7.9.11",
         slots: &[
-            slot("mmio", C166),
-            slot("relaxed", C167),
-            slot("sys", C168),
+            slot("mmio", C172),
+            slot("relaxed", C173),
+            slot("sys", C174),
             optional("global", C19),
-            slot("memory_type", C161),
+            slot("memory_type", C167),
         ],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0)).wider()],
         rules: &[
             Rule {
-                when: &[Condition::Has(M31)],
+                when: &[Condition::Has(M33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32)],
+                when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M33), Condition::TypeIn(0, T31)], then: Consequence::Gates(G168) },
-            Rule { when: &[Condition::Has(M32), Condition::TypeIn(0, T32)], then: Consequence::Gates(G168) },
-            Rule { when: &[Condition::HasNot(M34)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T31)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T32)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
+                when: &[Condition::Has(M35), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M32), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
+                when: &[Condition::Has(M34), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M36)),
+                when: &[Condition::Has(M38)],
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M38)),
             },
             Rule {
-                when: &[Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
+                when: &[Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M37), Condition::Has(M39)], then: Consequence::Gates(G169) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G179) },
             Rule {
-                when: &[Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::Has(M41)], Fault::Illegal(M40)),
-            },
-            Rule {
-                when: &[Condition::Has(M40), Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M42)],
+                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
             },
             Rule {
-                when: &[Condition::Has(M40), Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M42), Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M42)),
+            },
+            Rule {
+                when: &[Condition::Has(M42), Condition::Has(M34)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -13402,11 +13841,11 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.12",
         slots: &[
             slot("async", C62),
-            optional("weak", C158),
-            optional("async_shared", C292),
+            optional("weak", C164),
+            optional("async_shared", C298),
             slot("bulk_mbarrier", C64),
             optional("vec", C38),
-            slot("type", C293),
+            slot("type", C299),
         ],
         ignored: &[],
         head: 1,
@@ -13416,10 +13855,10 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M33), Condition::TypeIn(0, T31)],
-            then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Vector),
+            when: &[Condition::Has(M35), Condition::TypeIn(0, T31)],
+            then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
         }],
-        gates: G347,
+        gates: G357,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreAsync),
     },
@@ -13429,24 +13868,24 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.12",
         slots: &[
             slot("async", C62),
-            optional("mmio", C166),
-            slot("release", C146),
-            slot("async_scope", C277),
+            optional("mmio", C172),
+            slot("release", C152),
+            slot("async_scope", C283),
             optional("global", C19),
-            slot("type", C293),
+            slot("type", C299),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G323) },
+            Rule { when: &[Condition::Has(M68)], then: Consequence::Gates(G333) },
             Rule {
-                when: &[Condition::Has(M66)],
-                then: Consequence::Needs(&[Condition::Has(M67)], Fault::Illegal(M66)),
+                when: &[Condition::Has(M68)],
+                then: Consequence::Needs(&[Condition::Has(M69)], Fault::Illegal(M68)),
             },
-            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G348) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G358) },
         ],
-        gates: G347,
+        gates: G357,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::St),
     },
@@ -13459,7 +13898,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G349,
+        gates: G359,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackRestore),
     },
@@ -13472,7 +13911,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G350,
+        gates: G360,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackSave),
     },
@@ -13483,11 +13922,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n8", C171),
-            slot("x1", C172),
-            optional("trans", C173),
+            slot("m8n8", C177),
+            slot("x1", C178),
+            optional("trans", C179),
             optional("ss", C83),
-            slot("b16", C174),
+            slot("b16", C180),
         ],
         ignored: &[],
         head: 0,
@@ -13496,7 +13935,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G351,
+        gates: G361,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -13507,11 +13946,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n8", C171),
-            slot("x2", C175),
-            optional("trans", C173),
+            slot("m8n8", C177),
+            slot("x2", C181),
+            optional("trans", C179),
             optional("ss", C83),
-            slot("b16", C174),
+            slot("b16", C180),
         ],
         ignored: &[],
         head: 0,
@@ -13520,7 +13959,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G351,
+        gates: G361,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -13531,11 +13970,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n8", C171),
-            slot("x4", C176),
-            optional("trans", C173),
+            slot("m8n8", C177),
+            slot("x4", C182),
+            optional("trans", C179),
             optional("ss", C83),
-            slot("b16", C174),
+            slot("b16", C180),
         ],
         ignored: &[],
         head: 0,
@@ -13544,7 +13983,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G351,
+        gates: G361,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -13555,11 +13994,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8", C294),
-            slot("x1", C172),
-            slot("trans", C173),
+            slot("m16n8", C300),
+            slot("x1", C178),
+            slot("trans", C179),
             optional("ss", C83),
-            slot("b8", C181),
+            slot("b8", C187),
         ],
         ignored: &[],
         head: 0,
@@ -13568,7 +14007,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G353,
+        gates: G363,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -13579,11 +14018,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8", C294),
-            slot("x2", C175),
-            slot("trans", C173),
+            slot("m16n8", C300),
+            slot("x2", C181),
+            slot("trans", C179),
             optional("ss", C83),
-            slot("b8", C181),
+            slot("b8", C187),
         ],
         ignored: &[],
         head: 0,
@@ -13592,7 +14031,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G353,
+        gates: G363,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -13603,11 +14042,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8", C294),
-            slot("x4", C176),
-            slot("trans", C173),
+            slot("m16n8", C300),
+            slot("x4", C182),
+            slot("trans", C179),
             optional("ss", C83),
-            slot("b8", C181),
+            slot("b8", C187),
         ],
         ignored: &[],
         head: 0,
@@ -13616,7 +14055,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G353,
+        gates: G363,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -13632,7 +14071,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G354) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G364) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -13650,7 +14089,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G355,
+        gates: G365,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
     },
@@ -13666,7 +14105,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G356) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G366) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -13692,7 +14131,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub{.rn}.bhalf d, a, b",
         section: "9.7.4.2",
-        slots: &[optional("rn", C10), slot("bhalf", C295)],
+        slots: &[optional("rn", C10), slot("bhalf", C301)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13709,7 +14148,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub.type d, a, b",
         section: "9.7.1.2",
-        slots: &[slot("type", C139)],
+        slots: &[slot("type", C145)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13752,7 +14191,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G359,
+        gates: G369,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::sub"),
     },
@@ -13760,7 +14199,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub{.rnd}{.sat}.f32.atype d, a, c",
         section: "9.7.5.2",
-        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C296)],
+        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C302)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13786,7 +14225,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G362,
+        gates: G372,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::subc"),
     },
@@ -13803,7 +14242,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G362,
+        gates: G372,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::subc"),
     },
@@ -13812,12 +14251,12 @@ pub static FORMS: &[Form] = &[
         syntax: "suld.b.geom{.cop}{.vec}.dtype.out_of_bounds d.vec+, [surface]",
         section: "9.7.11.1",
         slots: &[
-            slot("b", C297),
-            slot("geom", C298),
-            optional("cop", C299),
+            slot("b", C303),
+            slot("geom", C304),
+            optional("cop", C305),
             optional("vec", C38),
-            slot("dtype", C300),
-            slot("out_of_bounds", C301),
+            slot("dtype", C306),
+            slot("out_of_bounds", C307),
         ],
         ignored: &[],
         head: 1,
@@ -13826,7 +14265,7 @@ pub static FORMS: &[Form] = &[
             read("surface", Kind::Texels, Ty::None),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M33)],
+            when: &[Condition::Has(M35)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T56)], Fault::Vector),
         }],
         gates: &[],
@@ -13837,7 +14276,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Suq,
         syntax: "suq.query.b32 d, [surfref]",
         section: "9.7.11.4",
-        slots: &[slot("query", C302), slot("b32", C6)],
+        slots: &[slot("query", C308), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("surfref", Kind::Handle, Ty::None)],
@@ -13851,11 +14290,11 @@ pub static FORMS: &[Form] = &[
         syntax: "sured.b.op.geom.ctype.out_of_bounds [surface], c+",
         section: "9.7.11.3",
         slots: &[
-            slot("b", C297),
-            slot("op", C303),
-            slot("geom", C304),
-            slot("ctype", C305),
-            slot("out_of_bounds", C301),
+            slot("b", C303),
+            slot("op", C309),
+            slot("geom", C310),
+            slot("ctype", C311),
+            slot("out_of_bounds", C307),
         ],
         ignored: &[],
         head: 1,
@@ -13869,13 +14308,13 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M14)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M14)),
             },
-            Rule { when: &[Condition::Has(M14), Condition::TypeIn(0, T1)], then: Consequence::Gates(G368) },
+            Rule { when: &[Condition::Has(M14), Condition::TypeIn(0, T1)], then: Consequence::Gates(G378) },
             Rule {
-                when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Illegal(M71)),
+                when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Illegal(M73)),
             },
         ],
-        gates: G369,
+        gates: G379,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sured),
     },
@@ -13884,20 +14323,20 @@ pub static FORMS: &[Form] = &[
         syntax: "sured.p.op.geom.ctype.out_of_bounds [surface], c+",
         section: "9.7.11.3",
         slots: &[
-            slot("p", C306),
-            slot("op", C303),
-            slot("geom", C304),
-            slot("ctype", C307),
-            slot("out_of_bounds", C301),
+            slot("p", C312),
+            slot("op", C309),
+            slot("geom", C310),
+            slot("ctype", C313),
+            slot("out_of_bounds", C307),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("surface", Kind::Texels, Ty::None), read("c", Kind::Source, Ty::Pick(0)).wider()],
         rules: &[Rule {
-            when: &[Condition::Has(M72)],
-            then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Illegal(M72)),
+            when: &[Condition::Has(M74)],
+            then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Illegal(M74)),
         }],
-        gates: G371,
+        gates: G381,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sured),
     },
@@ -13906,12 +14345,12 @@ pub static FORMS: &[Form] = &[
         syntax: "sust.b.geom{.cop}{.vec}.ctype.out_of_bounds [surface], c.vec+",
         section: "9.7.11.2",
         slots: &[
-            slot("b", C297),
-            slot("geom", C298),
-            optional("cop", C308),
+            slot("b", C303),
+            slot("geom", C304),
+            optional("cop", C314),
             optional("vec", C38),
-            slot("ctype", C300),
-            slot("out_of_bounds", C301),
+            slot("ctype", C306),
+            slot("out_of_bounds", C307),
         ],
         ignored: &[],
         head: 1,
@@ -13920,7 +14359,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M33)],
+            when: &[Condition::Has(M35)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T56)], Fault::Vector),
         }],
         gates: &[],
@@ -13932,12 +14371,12 @@ pub static FORMS: &[Form] = &[
         syntax: "sust.p.geom{.cop}{.vec}.b32.out_of_bounds [surface], c.vec+",
         section: "9.7.11.2",
         slots: &[
-            slot("p", C306),
-            slot("geom", C298),
-            optional("cop", C308),
+            slot("p", C312),
+            slot("geom", C304),
+            optional("cop", C314),
             optional("vec", C38),
             slot("b32", C6),
-            slot("out_of_bounds", C301),
+            slot("out_of_bounds", C307),
         ],
         ignored: &[],
         head: 1,
@@ -13945,8 +14384,8 @@ pub static FORMS: &[Form] = &[
             read("surface", Kind::Texels, Ty::None),
             read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G373) }],
-        gates: G374,
+        rules: &[Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G383) }],
+        gates: G384,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sust),
     },
@@ -13954,7 +14393,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Szext,
         syntax: "szext.mode.type d, a, b:u32",
         section: "9.7.1.21",
-        slots: &[slot("mode", C58), slot("type", C141)],
+        slots: &[slot("mode", C58), slot("type", C147)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13963,7 +14402,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G375,
+        gates: G385,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::szext"),
     },
@@ -13976,7 +14415,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G376,
+        gates: G386,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::tanh_approx"),
     },
@@ -13989,7 +14428,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G376,
+        gates: G386,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -13997,12 +14436,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tanh,
         syntax: "tanh.approx.bhalf d, a",
         section: "9.7.4.9",
-        slots: &[slot("approx", C74), slot("bhalf", C309)],
+        slots: &[slot("approx", C74), slot("bhalf", C315)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G376,
+        gates: G386,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -14011,7 +14450,7 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.alloc.cta_group.sync.aligned{.cta_space}.b32 [dst], columns:u32",
         section: "9.7.16.7.1",
         slots: &[
-            slot("alloc", C310),
+            slot("alloc", C316),
             slot("cta_group", C102),
             slot("sync", C44),
             slot("aligned", C51),
@@ -14025,10 +14464,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
         ],
-        gates: G381,
+        gates: G391,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -14037,7 +14476,7 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.dealloc.cta_group.sync.aligned.b32 taddr:b32, columns:u32",
         section: "9.7.16.7.1",
         slots: &[
-            slot("dealloc", C311),
+            slot("dealloc", C317),
             slot("cta_group", C102),
             slot("sync", C44),
             slot("aligned", C51),
@@ -14050,10 +14489,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
         ],
-        gates: G382,
+        gates: G392,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -14062,7 +14501,7 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.relinquish_alloc_permit.cta_group.sync.aligned",
         section: "9.7.16.7.1",
         slots: &[
-            slot("relinquish_alloc_permit", C312),
+            slot("relinquish_alloc_permit", C318),
             slot("cta_group", C102),
             slot("sync", C44),
             slot("aligned", C51),
@@ -14071,10 +14510,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
         ],
-        gates: G383,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -14083,12 +14522,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.sync.aligned.shape.num{.pack::16b}.b32 d.frag, [taddr]",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C313),
+            slot("ld", C319),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C314),
-            slot("num", C315),
-            optional("pack::16b", C316),
+            slot("shape", C320),
+            slot("num", C321),
+            optional("pack::16b", C322),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -14099,15 +14538,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M74)],
-                then: Consequence::Needs(&[Condition::HasNot(M75)], Fault::Illegal(M74)),
-            },
-            Rule {
                 when: &[Condition::Has(M76)],
                 then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M76)),
             },
+            Rule {
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
+            },
         ],
-        gates: G388,
+        gates: G398,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -14116,12 +14555,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.sync.aligned.16x32bx2.num{.pack::16b}.b32 d.frag, [taddr], split<imm>:u32",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C313),
+            slot("ld", C319),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("16x32bx2", C317),
-            slot("num", C315),
-            optional("pack::16b", C316),
+            slot("16x32bx2", C323),
+            slot("num", C321),
+            optional("pack::16b", C322),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -14133,15 +14572,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M74)],
-                then: Consequence::Needs(&[Condition::HasNot(M75)], Fault::Illegal(M74)),
-            },
-            Rule {
                 when: &[Condition::Has(M76)],
                 then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M76)),
             },
+            Rule {
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
+            },
         ],
-        gates: G388,
+        gates: G398,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -14150,12 +14589,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.st.sync.aligned.shape.num{.unpack::16b}.b32 [taddr], b.frag",
         section: "9.7.16.8.3",
         slots: &[
-            slot("st", C263),
+            slot("st", C269),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C314),
-            slot("num", C315),
-            optional("unpack::16b", C318),
+            slot("shape", C320),
+            slot("num", C321),
+            optional("unpack::16b", C324),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -14166,15 +14605,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M74)],
-                then: Consequence::Needs(&[Condition::HasNot(M75)], Fault::Illegal(M74)),
-            },
-            Rule {
                 when: &[Condition::Has(M76)],
                 then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M76)),
             },
+            Rule {
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
+            },
         ],
-        gates: G390,
+        gates: G400,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorSt),
     },
@@ -14183,12 +14622,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.st.sync.aligned.16x32bx2.num{.unpack::16b}.b32 [taddr], split<imm>:u32, b.frag",
         section: "9.7.16.8.3",
         slots: &[
-            slot("st", C263),
+            slot("st", C269),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("16x32bx2", C317),
-            slot("num", C315),
-            optional("unpack::16b", C318),
+            slot("16x32bx2", C323),
+            slot("num", C321),
+            optional("unpack::16b", C324),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -14200,15 +14639,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M74)],
-                then: Consequence::Needs(&[Condition::HasNot(M75)], Fault::Illegal(M74)),
-            },
-            Rule {
                 when: &[Condition::Has(M76)],
                 then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M76)),
             },
+            Rule {
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
+            },
         ],
-        gates: G390,
+        gates: G400,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorSt),
     },
@@ -14216,12 +14655,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.wait.sync.aligned",
         section: "9.7.16.8.4",
-        slots: &[slot("wait", C319), slot("sync", C44), slot("aligned", C51)],
+        slots: &[slot("wait", C325), slot("sync", C44), slot("aligned", C51)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G391,
+        gates: G401,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorOrder),
     },
@@ -14229,15 +14668,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.shape [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C320), slot("cta_group", C102), slot("shape", C321)],
+        slots: &[slot("cp", C326), slot("cta_group", C102), slot("shape", C327)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
         ],
-        gates: G395,
+        gates: G405,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14245,15 +14684,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.64x128b.half [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C320), slot("cta_group", C102), slot("64x128b", C322), slot("half", C323)],
+        slots: &[slot("cp", C326), slot("cta_group", C102), slot("64x128b", C328), slot("half", C329)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
         ],
-        gates: G395,
+        gates: G405,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14261,15 +14700,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.32x128b.warpx4 [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C320), slot("cta_group", C102), slot("32x128b", C324), slot("warpx4", C325)],
+        slots: &[slot("cp", C326), slot("cta_group", C102), slot("32x128b", C330), slot("warpx4", C331)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
         ],
-        gates: G395,
+        gates: G405,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14278,20 +14717,20 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.shape.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C320),
+            slot("cp", C326),
             slot("cta_group", C102),
-            slot("shape", C321),
-            slot("b8x16", C178),
-            slot("padded", C179),
+            slot("shape", C327),
+            slot("b8x16", C184),
+            slot("padded", C185),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
         ],
-        gates: G395,
+        gates: G405,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14300,21 +14739,21 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.64x128b.half.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C320),
+            slot("cp", C326),
             slot("cta_group", C102),
-            slot("64x128b", C322),
-            slot("half", C323),
-            slot("b8x16", C178),
-            slot("padded", C179),
+            slot("64x128b", C328),
+            slot("half", C329),
+            slot("b8x16", C184),
+            slot("padded", C185),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
         ],
-        gates: G395,
+        gates: G405,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14323,21 +14762,21 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.32x128b.warpx4.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C320),
+            slot("cp", C326),
             slot("cta_group", C102),
-            slot("32x128b", C324),
-            slot("warpx4", C325),
-            slot("b8x16", C178),
-            slot("padded", C179),
+            slot("32x128b", C330),
+            slot("warpx4", C331),
+            slot("b8x16", C184),
+            slot("padded", C185),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
         ],
-        gates: G395,
+        gates: G405,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14345,15 +14784,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.shift.cta_group.down [taddr]",
         section: "9.7.16.9.3",
-        slots: &[slot("shift", C326), slot("cta_group", C102), slot("down", C327)],
+        slots: &[slot("shift", C332), slot("cta_group", C102), slot("down", C333)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
         ],
-        gates: G398,
+        gates: G408,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorShift),
     },
@@ -14361,7 +14800,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C328), slot("cta_group", C102), slot("kind", C329), optional("collector", C330)],
+        slots: &[slot("mma", C334), slot("cta_group", C102), slot("kind", C335), optional("collector", C336)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -14375,15 +14814,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G406) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G416) },
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
+                when: &[Condition::Has(M81)],
+                then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
         ],
-        gates: G407,
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14392,10 +14831,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::1.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C328),
-            slot("cta_group::1", C331),
-            slot("kind", C329),
-            optional("collector", C330),
+            slot("mma", C334),
+            slot("cta_group::1", C337),
+            slot("kind", C335),
+            optional("collector", C336),
         ],
         ignored: &[],
         head: 1,
@@ -14411,15 +14850,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G406) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G416) },
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
+                when: &[Condition::Has(M81)],
+                then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
         ],
-        gates: G407,
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14428,10 +14867,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::2.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C328),
-            slot("cta_group::2", C332),
-            slot("kind", C329),
-            optional("collector", C330),
+            slot("mma", C334),
+            slot("cta_group::2", C338),
+            slot("kind", C335),
+            optional("collector", C336),
         ],
         ignored: &[],
         head: 1,
@@ -14447,15 +14886,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G406) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G416) },
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
+                when: &[Condition::Has(M81)],
+                then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
         ],
-        gates: G407,
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14464,11 +14903,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C328),
+            slot("mma", C334),
             slot("cta_group", C102),
-            slot("kind", C329),
-            optional("ashift", C333),
-            optional("collector", C330),
+            slot("kind", C335),
+            optional("ashift", C339),
+            optional("collector", C336),
         ],
         ignored: &[],
         head: 1,
@@ -14483,15 +14922,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G406) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G416) },
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
+                when: &[Condition::Has(M81)],
+                then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
         ],
-        gates: G407,
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14500,11 +14939,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::1.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C328),
-            slot("cta_group::1", C331),
-            slot("kind", C329),
-            optional("ashift", C333),
-            optional("collector", C330),
+            slot("mma", C334),
+            slot("cta_group::1", C337),
+            slot("kind", C335),
+            optional("ashift", C339),
+            optional("collector", C336),
         ],
         ignored: &[],
         head: 1,
@@ -14520,15 +14959,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G406) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G416) },
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
+                when: &[Condition::Has(M81)],
+                then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
         ],
-        gates: G407,
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14537,11 +14976,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::2.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C328),
-            slot("cta_group::2", C332),
-            slot("kind", C329),
-            optional("ashift", C333),
-            optional("collector", C330),
+            slot("mma", C334),
+            slot("cta_group::2", C338),
+            slot("kind", C335),
+            optional("ashift", C339),
+            optional("collector", C336),
         ],
         ignored: &[],
         head: 1,
@@ -14557,15 +14996,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G406) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G416) },
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
+                when: &[Condition::Has(M81)],
+                then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
         ],
-        gates: G407,
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14574,11 +15013,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C328),
-            slot("sp", C334),
+            slot("mma", C334),
+            slot("sp", C340),
             slot("cta_group", C102),
-            slot("kind", C329),
-            optional("collector", C330),
+            slot("kind", C335),
+            optional("collector", C336),
         ],
         ignored: &[],
         head: 1,
@@ -14594,15 +15033,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G406) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G416) },
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
+                when: &[Condition::Has(M81)],
+                then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
         ],
-        gates: G407,
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14611,11 +15050,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::1.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C328),
-            slot("sp", C334),
-            slot("cta_group::1", C331),
-            slot("kind", C329),
-            optional("collector", C330),
+            slot("mma", C334),
+            slot("sp", C340),
+            slot("cta_group::1", C337),
+            slot("kind", C335),
+            optional("collector", C336),
         ],
         ignored: &[],
         head: 1,
@@ -14632,15 +15071,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G406) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G416) },
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
+                when: &[Condition::Has(M81)],
+                then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
         ],
-        gates: G407,
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14649,11 +15088,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::2.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C328),
-            slot("sp", C334),
-            slot("cta_group::2", C332),
-            slot("kind", C329),
-            optional("collector", C330),
+            slot("mma", C334),
+            slot("sp", C340),
+            slot("cta_group::2", C338),
+            slot("kind", C335),
+            optional("collector", C336),
         ],
         ignored: &[],
         head: 1,
@@ -14670,15 +15109,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G406) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G416) },
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
+                when: &[Condition::Has(M81)],
+                then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
         ],
-        gates: G407,
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14687,12 +15126,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C328),
-            slot("sp", C334),
+            slot("mma", C334),
+            slot("sp", C340),
             slot("cta_group", C102),
-            slot("kind", C329),
-            optional("ashift", C333),
-            optional("collector", C330),
+            slot("kind", C335),
+            optional("ashift", C339),
+            optional("collector", C336),
         ],
         ignored: &[],
         head: 1,
@@ -14708,15 +15147,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G406) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G416) },
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
+                when: &[Condition::Has(M81)],
+                then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
         ],
-        gates: G407,
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14725,12 +15164,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::1.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C328),
-            slot("sp", C334),
-            slot("cta_group::1", C331),
-            slot("kind", C329),
-            optional("ashift", C333),
-            optional("collector", C330),
+            slot("mma", C334),
+            slot("sp", C340),
+            slot("cta_group::1", C337),
+            slot("kind", C335),
+            optional("ashift", C339),
+            optional("collector", C336),
         ],
         ignored: &[],
         head: 1,
@@ -14747,15 +15186,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G406) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G416) },
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
+                when: &[Condition::Has(M81)],
+                then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
         ],
-        gates: G407,
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14764,12 +15203,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::2.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C328),
-            slot("sp", C334),
-            slot("cta_group::2", C332),
-            slot("kind", C329),
-            optional("ashift", C333),
-            optional("collector", C330),
+            slot("mma", C334),
+            slot("sp", C340),
+            slot("cta_group::2", C338),
+            slot("kind", C335),
+            optional("ashift", C339),
+            optional("collector", C336),
         ],
         ignored: &[],
         head: 1,
@@ -14786,15 +15225,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G406) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G416) },
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
+                when: &[Condition::Has(M81)],
+                then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
         ],
-        gates: G407,
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14803,12 +15242,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C328),
+            slot("mma", C334),
             slot("cta_group", C102),
-            slot("kind", C335),
-            slot("block_scale", C245),
-            optional("scale_vec_size", C336),
-            optional("collector", C330),
+            slot("kind", C341),
+            slot("block_scale", C251),
+            optional("scale_vec_size", C342),
+            optional("collector", C336),
         ],
         ignored: &[],
         head: 1,
@@ -14822,28 +15261,28 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M61), Condition::Has(M81)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M61), Condition::Has(M82)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M63), Condition::Has(M83)], then: Consequence::Gates(G421) },
+            Rule { when: &[Condition::Has(M63), Condition::Has(M84)], then: Consequence::Gates(G422) },
+            Rule {
+                when: &[Condition::Has(M85)],
+                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
+            },
             Rule {
                 when: &[Condition::Has(M83)],
-                then: Consequence::Needs(&[Condition::HasNot(M84)], Fault::Illegal(M83)),
+                then: Consequence::Needs(&[Condition::HasNot(M87)], Fault::Illegal(M83)),
             },
             Rule {
-                when: &[Condition::Has(M81)],
-                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M81)),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M84)),
             },
             Rule {
-                when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M82)),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::Has(M89)], Fault::Missing("scale_vec_size")),
             },
-            Rule {
-                when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::Has(M87)], Fault::Missing("scale_vec_size")),
-            },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
         ],
-        gates: G407,
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14852,12 +15291,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C328),
+            slot("mma", C334),
             slot("cta_group", C102),
-            slot("kind", C335),
-            slot("block_scale", C245),
-            optional("scale_vec_size", C336),
-            optional("collector", C330),
+            slot("kind", C341),
+            slot("block_scale", C251),
+            optional("scale_vec_size", C342),
+            optional("collector", C336),
         ],
         ignored: &[],
         head: 1,
@@ -14871,28 +15310,28 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M61), Condition::Has(M81)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M61), Condition::Has(M82)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M63), Condition::Has(M83)], then: Consequence::Gates(G421) },
+            Rule { when: &[Condition::Has(M63), Condition::Has(M84)], then: Consequence::Gates(G422) },
+            Rule {
+                when: &[Condition::Has(M85)],
+                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
+            },
             Rule {
                 when: &[Condition::Has(M83)],
-                then: Consequence::Needs(&[Condition::HasNot(M84)], Fault::Illegal(M83)),
+                then: Consequence::Needs(&[Condition::HasNot(M87)], Fault::Illegal(M83)),
             },
             Rule {
-                when: &[Condition::Has(M81)],
-                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M81)),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M84)),
             },
             Rule {
-                when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M82)),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::Has(M89)], Fault::Missing("scale_vec_size")),
             },
-            Rule {
-                when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::Has(M87)], Fault::Missing("scale_vec_size")),
-            },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
         ],
-        gates: G407,
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14901,13 +15340,13 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C328),
-            slot("sp", C334),
+            slot("mma", C334),
+            slot("sp", C340),
             slot("cta_group", C102),
-            slot("kind", C335),
-            slot("block_scale", C245),
-            optional("scale_vec_size", C336),
-            optional("collector", C330),
+            slot("kind", C341),
+            slot("block_scale", C251),
+            optional("scale_vec_size", C342),
+            optional("collector", C336),
         ],
         ignored: &[],
         head: 1,
@@ -14922,28 +15361,28 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M61), Condition::Has(M81)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M61), Condition::Has(M82)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M63), Condition::Has(M83)], then: Consequence::Gates(G421) },
+            Rule { when: &[Condition::Has(M63), Condition::Has(M84)], then: Consequence::Gates(G422) },
+            Rule {
+                when: &[Condition::Has(M85)],
+                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
+            },
             Rule {
                 when: &[Condition::Has(M83)],
-                then: Consequence::Needs(&[Condition::HasNot(M84)], Fault::Illegal(M83)),
+                then: Consequence::Needs(&[Condition::HasNot(M87)], Fault::Illegal(M83)),
             },
             Rule {
-                when: &[Condition::Has(M81)],
-                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M81)),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M84)),
             },
             Rule {
-                when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M82)),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::Has(M89)], Fault::Missing("scale_vec_size")),
             },
-            Rule {
-                when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::Has(M87)], Fault::Missing("scale_vec_size")),
-            },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
         ],
-        gates: G407,
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14952,13 +15391,13 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C328),
-            slot("sp", C334),
+            slot("mma", C334),
+            slot("sp", C340),
             slot("cta_group", C102),
-            slot("kind", C335),
-            slot("block_scale", C245),
-            optional("scale_vec_size", C336),
-            optional("collector", C330),
+            slot("kind", C341),
+            slot("block_scale", C251),
+            optional("scale_vec_size", C342),
+            optional("collector", C336),
         ],
         ignored: &[],
         head: 1,
@@ -14973,28 +15412,28 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M61), Condition::Has(M81)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M61), Condition::Has(M82)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M63), Condition::Has(M83)], then: Consequence::Gates(G421) },
+            Rule { when: &[Condition::Has(M63), Condition::Has(M84)], then: Consequence::Gates(G422) },
+            Rule {
+                when: &[Condition::Has(M85)],
+                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
+            },
             Rule {
                 when: &[Condition::Has(M83)],
-                then: Consequence::Needs(&[Condition::HasNot(M84)], Fault::Illegal(M83)),
+                then: Consequence::Needs(&[Condition::HasNot(M87)], Fault::Illegal(M83)),
             },
             Rule {
-                when: &[Condition::Has(M81)],
-                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M81)),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M84)),
             },
             Rule {
-                when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M82)),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::Has(M89)], Fault::Missing("scale_vec_size")),
             },
-            Rule {
-                when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::Has(M87)], Fault::Missing("scale_vec_size")),
-            },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
         ],
-        gates: G407,
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15003,11 +15442,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.cta_group::1.kind{.buffer} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C328),
-            slot("ws", C337),
-            slot("cta_group::1", C331),
-            slot("kind", C329),
-            optional("buffer", C338),
+            slot("mma", C334),
+            slot("ws", C343),
+            slot("cta_group::1", C337),
+            slot("kind", C335),
+            optional("buffer", C344),
         ],
         ignored: &[],
         head: 2,
@@ -15019,8 +15458,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G406) }],
-        gates: G429,
+        rules: &[Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G416) }],
+        gates: G439,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15029,11 +15468,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.cta_group::1.kind{.buffer} [d-tmem], [a], b-desc:b64, idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C328),
-            slot("ws", C337),
-            slot("cta_group::1", C331),
-            slot("kind", C329),
-            optional("buffer", C338),
+            slot("mma", C334),
+            slot("ws", C343),
+            slot("cta_group::1", C337),
+            slot("kind", C335),
+            optional("buffer", C344),
         ],
         ignored: &[],
         head: 2,
@@ -15045,8 +15484,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G406) }],
-        gates: G429,
+        rules: &[Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G416) }],
+        gates: G439,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15055,12 +15494,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.sp.cta_group::1.kind{.buffer} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C328),
-            slot("ws", C337),
-            slot("sp", C334),
-            slot("cta_group::1", C331),
-            slot("kind", C329),
-            optional("buffer", C338),
+            slot("mma", C334),
+            slot("ws", C343),
+            slot("sp", C340),
+            slot("cta_group::1", C337),
+            slot("kind", C335),
+            optional("buffer", C344),
         ],
         ignored: &[],
         head: 2,
@@ -15073,8 +15512,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G406) }],
-        gates: G429,
+        rules: &[Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G416) }],
+        gates: G439,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15083,12 +15522,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.sp.cta_group::1.kind{.buffer} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C328),
-            slot("ws", C337),
-            slot("sp", C334),
-            slot("cta_group::1", C331),
-            slot("kind", C329),
-            optional("buffer", C338),
+            slot("mma", C334),
+            slot("ws", C343),
+            slot("sp", C340),
+            slot("cta_group::1", C337),
+            slot("kind", C335),
+            optional("buffer", C344),
         ],
         ignored: &[],
         head: 2,
@@ -15101,8 +15540,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G406) }],
-        gates: G429,
+        rules: &[Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G416) }],
+        gates: G439,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15111,9 +15550,9 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.b64 [mbar]",
         section: "9.7.16.11.1",
         slots: &[
-            slot("commit", C339),
+            slot("commit", C345),
             slot("cta_group", C102),
-            slot("mbarrier::arrive::one", C340),
+            slot("mbarrier::arrive::one", C346),
             optional("shared::cluster", C87),
             slot("b64", C84),
         ],
@@ -15121,10 +15560,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("mbar", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
         ],
-        gates: G430,
+        gates: G440,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCommit),
     },
@@ -15133,9 +15572,9 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.multicast.b64 [mbar], mask<in 0..65535>:u16",
         section: "9.7.16.11.1",
         slots: &[
-            slot("commit", C339),
+            slot("commit", C345),
             slot("cta_group", C102),
-            slot("mbarrier::arrive::one", C340),
+            slot("mbarrier::arrive::one", C346),
             optional("shared::cluster", C87),
             slot("multicast", C89),
             slot("b64", C84),
@@ -15147,10 +15586,10 @@ pub static FORMS: &[Form] = &[
             read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G379) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G380) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
         ],
-        gates: G430,
+        gates: G440,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCommit),
     },
@@ -15158,12 +15597,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.order",
         section: "9.7.16.12.1",
-        slots: &[slot("order", C341)],
+        slots: &[slot("order", C347)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G431,
+        gates: G441,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorOrder),
     },
@@ -15172,11 +15611,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.replace.tile.field{.map_space}.b1024.type [a], value:type",
         section: "9.7.9.26.1",
         slots: &[
-            slot("replace", C342),
+            slot("replace", C348),
             slot("tile", C101),
-            slot("field", C343),
-            optional("map_space", C344),
-            slot("b1024", C345),
+            slot("field", C349),
+            optional("map_space", C350),
+            slot("b1024", C351),
             slot("type", C26),
         ],
         ignored: &[],
@@ -15184,16 +15623,16 @@ pub static FORMS: &[Form] = &[
         operands: &[read("a", Kind::Address, Ty::None), read("value", Kind::Source, Ty::Pick(0))],
         rules: &[
             Rule {
-                when: &[Condition::Has(M88)],
+                when: &[Condition::Has(M90)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T2)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M89)],
+                when: &[Condition::Has(M91)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G432) },
+            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G442) },
         ],
-        gates: G433,
+        gates: G443,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapReplace),
     },
@@ -15202,11 +15641,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.replace.tile.field{.map_space}.b1024.type [a], ordinal<imm 0..4>:u32, value:type",
         section: "9.7.9.26.1",
         slots: &[
-            slot("replace", C342),
+            slot("replace", C348),
             slot("tile", C101),
-            slot("field", C346),
-            optional("map_space", C344),
-            slot("b1024", C345),
+            slot("field", C352),
+            optional("map_space", C350),
+            slot("b1024", C351),
             slot("type", C26),
         ],
         ignored: &[],
@@ -15218,15 +15657,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M91)],
+                when: &[Condition::Has(M93)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T2)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M92)],
+                when: &[Condition::Has(M94)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
         ],
-        gates: G433,
+        gates: G443,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapReplace),
     },
@@ -15235,11 +15674,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned [dst], [src], size<imm 128>:u32",
         section: "9.7.9.26.1",
         slots: &[
-            slot("cp_fenceproxy", C347),
+            slot("cp_fenceproxy", C353),
             slot("global", C19),
             slot("shared::cta", C63),
-            slot("tensormap::generic", C152),
-            slot("release", C146),
+            slot("tensormap::generic", C158),
+            slot("release", C152),
             slot("scope", C22),
             slot("sync", C44),
             slot("aligned", C51),
@@ -15252,7 +15691,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G434,
+        gates: G444,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapCopy),
     },
@@ -15260,12 +15699,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Testp,
         syntax: "testp.op.type p, a",
         section: "9.7.3.1",
-        slots: &[slot("op", C348), slot("type", C73)],
+        slots: &[slot("op", C354), slot("type", C73)],
         ignored: &[],
         head: 0,
         operands: &[write("p", Kind::Register, Ty::Fixed(Type::Pred)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G435,
+        gates: G445,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::testp"),
     },
@@ -15275,10 +15714,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C349),
+            slot("geom", C355),
             slot("v4", C71),
-            slot("dtype", C350),
-            slot("ctype", C351),
+            slot("dtype", C356),
+            slot("ctype", C357),
         ],
         ignored: &[],
         head: 0,
@@ -15287,14 +15726,14 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
             Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M94)),
+                when: &[Condition::Has(M96)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M96)),
             },
             Rule {
-                when: &[Condition::Has(M95)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M95)),
+                when: &[Condition::Has(M97)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M97)),
             },
         ],
         gates: &[],
@@ -15306,12 +15745,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.ctype d[|p].4, [texture]",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C352),
+            slot("base", C358),
             optional("uni", C59),
-            slot("geom", C349),
+            slot("geom", C355),
             slot("v4", C71),
-            slot("dtype", C350),
-            slot("ctype", C351),
+            slot("dtype", C356),
+            slot("ctype", C357),
         ],
         ignored: &[],
         head: 1,
@@ -15320,17 +15759,17 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
             Rule {
-                when: &[Condition::Has(M95)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M95)),
+                when: &[Condition::Has(M97)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M97)),
             },
             Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M94)),
+                when: &[Condition::Has(M96)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M96)),
             },
         ],
-        gates: G439,
+        gates: G449,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15339,12 +15778,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], lod.braced:ctype",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C353),
+            slot("level", C359),
             optional("uni", C59),
-            slot("geom", C349),
+            slot("geom", C355),
             slot("v4", C71),
-            slot("dtype", C350),
-            slot("ctype", C351),
+            slot("dtype", C356),
+            slot("ctype", C357),
         ],
         ignored: &[],
         head: 1,
@@ -15354,21 +15793,21 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
+            Rule {
+                when: &[Condition::Has(M98)],
+                then: Consequence::Needs(&[Condition::HasNot(M98)], Fault::Illegal(M98)),
+            },
+            Rule {
+                when: &[Condition::Has(M99)],
+                then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M99)),
+            },
             Rule {
                 when: &[Condition::Has(M96)],
-                then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M96)),
-            },
-            Rule {
-                when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::HasNot(M97)], Fault::Illegal(M97)),
-            },
-            Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M94)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M96)),
             },
         ],
-        gates: G440,
+        gates: G450,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15377,12 +15816,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C354),
+            slot("grad", C360),
             optional("uni", C59),
-            slot("geom", C349),
+            slot("geom", C355),
             slot("v4", C71),
-            slot("dtype", C350),
-            slot("ctype", C351),
+            slot("dtype", C356),
+            slot("ctype", C357),
         ],
         ignored: &[],
         head: 1,
@@ -15393,22 +15832,22 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
-            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G451) },
+            Rule {
+                when: &[Condition::Has(M98)],
+                then: Consequence::Needs(&[Condition::HasNot(M98)], Fault::Illegal(M98)),
+            },
+            Rule {
+                when: &[Condition::Has(M99)],
+                then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M99)),
+            },
             Rule {
                 when: &[Condition::Has(M96)],
-                then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M96)),
-            },
-            Rule {
-                when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::HasNot(M97)], Fault::Illegal(M97)),
-            },
-            Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M94)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M96)),
             },
         ],
-        gates: G442,
+        gates: G452,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15418,10 +15857,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C349),
+            slot("geom", C355),
             slot("v4", C71),
-            slot("dtype", C350),
-            slot("ctype", C351),
+            slot("dtype", C356),
+            slot("ctype", C357),
         ],
         ignored: &[],
         head: 0,
@@ -15431,17 +15870,17 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
             Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M94)),
+                when: &[Condition::Has(M96)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M96)),
             },
             Rule {
-                when: &[Condition::Has(M95)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M95)),
+                when: &[Condition::Has(M97)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M97)),
             },
         ],
-        gates: G443,
+        gates: G453,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15450,12 +15889,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C352),
+            slot("base", C358),
             optional("uni", C59),
-            slot("geom", C349),
+            slot("geom", C355),
             slot("v4", C71),
-            slot("dtype", C350),
-            slot("ctype", C351),
+            slot("dtype", C356),
+            slot("ctype", C357),
         ],
         ignored: &[],
         head: 1,
@@ -15465,17 +15904,17 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
             Rule {
-                when: &[Condition::Has(M95)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M95)),
+                when: &[Condition::Has(M97)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M97)),
             },
             Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M94)),
+                when: &[Condition::Has(M96)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M96)),
             },
         ],
-        gates: G444,
+        gates: G454,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15484,12 +15923,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], lod.braced:ctype, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C353),
+            slot("level", C359),
             optional("uni", C59),
-            slot("geom", C349),
+            slot("geom", C355),
             slot("v4", C71),
-            slot("dtype", C350),
-            slot("ctype", C351),
+            slot("dtype", C356),
+            slot("ctype", C357),
         ],
         ignored: &[],
         head: 1,
@@ -15500,21 +15939,21 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
+            Rule {
+                when: &[Condition::Has(M98)],
+                then: Consequence::Needs(&[Condition::HasNot(M98)], Fault::Illegal(M98)),
+            },
+            Rule {
+                when: &[Condition::Has(M99)],
+                then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M99)),
+            },
             Rule {
                 when: &[Condition::Has(M96)],
-                then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M96)),
-            },
-            Rule {
-                when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::HasNot(M97)], Fault::Illegal(M97)),
-            },
-            Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M94)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M96)),
             },
         ],
-        gates: G445,
+        gates: G455,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15523,12 +15962,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C354),
+            slot("grad", C360),
             optional("uni", C59),
-            slot("geom", C349),
+            slot("geom", C355),
             slot("v4", C71),
-            slot("dtype", C350),
-            slot("ctype", C351),
+            slot("dtype", C356),
+            slot("ctype", C357),
         ],
         ignored: &[],
         head: 1,
@@ -15540,22 +15979,22 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
-            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G451) },
+            Rule {
+                when: &[Condition::Has(M98)],
+                then: Consequence::Needs(&[Condition::HasNot(M98)], Fault::Illegal(M98)),
+            },
+            Rule {
+                when: &[Condition::Has(M99)],
+                then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M99)),
+            },
             Rule {
                 when: &[Condition::Has(M96)],
-                then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M96)),
-            },
-            Rule {
-                when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::HasNot(M97)], Fault::Illegal(M97)),
-            },
-            Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M94)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M96)),
             },
         ],
-        gates: G446,
+        gates: G456,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15565,9 +16004,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C355),
+            slot("geom", C361),
             slot("v4", C71),
-            slot("dtype", C350),
+            slot("dtype", C356),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15577,8 +16016,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) }],
-        gates: G443,
+        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) }],
+        gates: G453,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15587,11 +16026,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C352),
+            slot("base", C358),
             optional("uni", C59),
-            slot("geom", C355),
+            slot("geom", C361),
             slot("v4", C71),
-            slot("dtype", C350),
+            slot("dtype", C356),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15601,8 +16040,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) }],
-        gates: G444,
+        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) }],
+        gates: G454,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15611,11 +16050,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], lod.braced:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C353),
+            slot("level", C359),
             optional("uni", C59),
-            slot("geom", C355),
+            slot("geom", C361),
             slot("v4", C71),
-            slot("dtype", C350),
+            slot("dtype", C356),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15626,8 +16065,8 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Braced),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) }],
-        gates: G445,
+        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) }],
+        gates: G455,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15636,11 +16075,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C354),
+            slot("grad", C360),
             optional("uni", C59),
-            slot("geom", C355),
+            slot("geom", C361),
             slot("v4", C71),
-            slot("dtype", C350),
+            slot("dtype", C356),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15653,10 +16092,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
-            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G451) },
         ],
-        gates: G446,
+        gates: G456,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15666,9 +16105,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C355),
+            slot("geom", C361),
             slot("v4", C71),
-            slot("dtype", C350),
+            slot("dtype", C356),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15679,8 +16118,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) }],
-        gates: G443,
+        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) }],
+        gates: G453,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15689,11 +16128,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C352),
+            slot("base", C358),
             optional("uni", C59),
-            slot("geom", C355),
+            slot("geom", C361),
             slot("v4", C71),
-            slot("dtype", C350),
+            slot("dtype", C356),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15704,8 +16143,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) }],
-        gates: G444,
+        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) }],
+        gates: G454,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15714,11 +16153,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], lod.braced:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C353),
+            slot("level", C359),
             optional("uni", C59),
-            slot("geom", C355),
+            slot("geom", C361),
             slot("v4", C71),
-            slot("dtype", C350),
+            slot("dtype", C356),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15730,8 +16169,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) }],
-        gates: G445,
+        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) }],
+        gates: G455,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15740,11 +16179,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C354),
+            slot("grad", C360),
             optional("uni", C59),
-            slot("geom", C355),
+            slot("geom", C361),
             slot("v4", C71),
-            slot("dtype", C350),
+            slot("dtype", C356),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -15758,10 +16197,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
-            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G451) },
         ],
-        gates: G446,
+        gates: G456,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15771,10 +16210,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C349),
-            slot("v2", C356),
-            slot("dtype", C357),
-            slot("ctype", C351),
+            slot("geom", C355),
+            slot("v2", C362),
+            slot("dtype", C363),
+            slot("ctype", C357),
         ],
         ignored: &[],
         head: 0,
@@ -15783,14 +16222,14 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
             Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M94)),
+                when: &[Condition::Has(M96)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M96)),
             },
             Rule {
-                when: &[Condition::Has(M95)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M95)),
+                when: &[Condition::Has(M97)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M97)),
             },
         ],
         gates: &[],
@@ -15802,12 +16241,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.ctype d[|p].2, [texture]",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C352),
+            slot("base", C358),
             optional("uni", C59),
-            slot("geom", C349),
-            slot("v2", C356),
-            slot("dtype", C357),
-            slot("ctype", C351),
+            slot("geom", C355),
+            slot("v2", C362),
+            slot("dtype", C363),
+            slot("ctype", C357),
         ],
         ignored: &[],
         head: 1,
@@ -15816,17 +16255,17 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
             Rule {
-                when: &[Condition::Has(M95)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M95)),
+                when: &[Condition::Has(M97)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M97)),
             },
             Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M94)),
+                when: &[Condition::Has(M96)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M96)),
             },
         ],
-        gates: G439,
+        gates: G449,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15835,12 +16274,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], lod.braced:ctype",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C353),
+            slot("level", C359),
             optional("uni", C59),
-            slot("geom", C349),
-            slot("v2", C356),
-            slot("dtype", C357),
-            slot("ctype", C351),
+            slot("geom", C355),
+            slot("v2", C362),
+            slot("dtype", C363),
+            slot("ctype", C357),
         ],
         ignored: &[],
         head: 1,
@@ -15850,21 +16289,21 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
+            Rule {
+                when: &[Condition::Has(M98)],
+                then: Consequence::Needs(&[Condition::HasNot(M98)], Fault::Illegal(M98)),
+            },
+            Rule {
+                when: &[Condition::Has(M99)],
+                then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M99)),
+            },
             Rule {
                 when: &[Condition::Has(M96)],
-                then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M96)),
-            },
-            Rule {
-                when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::HasNot(M97)], Fault::Illegal(M97)),
-            },
-            Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M94)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M96)),
             },
         ],
-        gates: G440,
+        gates: G450,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15873,12 +16312,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C354),
+            slot("grad", C360),
             optional("uni", C59),
-            slot("geom", C349),
-            slot("v2", C356),
-            slot("dtype", C357),
-            slot("ctype", C351),
+            slot("geom", C355),
+            slot("v2", C362),
+            slot("dtype", C363),
+            slot("ctype", C357),
         ],
         ignored: &[],
         head: 1,
@@ -15889,22 +16328,22 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
-            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G451) },
+            Rule {
+                when: &[Condition::Has(M98)],
+                then: Consequence::Needs(&[Condition::HasNot(M98)], Fault::Illegal(M98)),
+            },
+            Rule {
+                when: &[Condition::Has(M99)],
+                then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M99)),
+            },
             Rule {
                 when: &[Condition::Has(M96)],
-                then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M96)),
-            },
-            Rule {
-                when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::HasNot(M97)], Fault::Illegal(M97)),
-            },
-            Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M94)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M96)),
             },
         ],
-        gates: G442,
+        gates: G452,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15914,10 +16353,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C349),
-            slot("v2", C356),
-            slot("dtype", C357),
-            slot("ctype", C351),
+            slot("geom", C355),
+            slot("v2", C362),
+            slot("dtype", C363),
+            slot("ctype", C357),
         ],
         ignored: &[],
         head: 0,
@@ -15927,17 +16366,17 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
             Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M94)),
+                when: &[Condition::Has(M96)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M96)),
             },
             Rule {
-                when: &[Condition::Has(M95)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M95)),
+                when: &[Condition::Has(M97)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M97)),
             },
         ],
-        gates: G443,
+        gates: G453,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15946,12 +16385,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C352),
+            slot("base", C358),
             optional("uni", C59),
-            slot("geom", C349),
-            slot("v2", C356),
-            slot("dtype", C357),
-            slot("ctype", C351),
+            slot("geom", C355),
+            slot("v2", C362),
+            slot("dtype", C363),
+            slot("ctype", C357),
         ],
         ignored: &[],
         head: 1,
@@ -15961,17 +16400,17 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
             Rule {
-                when: &[Condition::Has(M95)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M95)),
+                when: &[Condition::Has(M97)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M97)),
             },
             Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M94)),
+                when: &[Condition::Has(M96)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M96)),
             },
         ],
-        gates: G444,
+        gates: G454,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15980,12 +16419,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], lod.braced:ctype, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C353),
+            slot("level", C359),
             optional("uni", C59),
-            slot("geom", C349),
-            slot("v2", C356),
-            slot("dtype", C357),
-            slot("ctype", C351),
+            slot("geom", C355),
+            slot("v2", C362),
+            slot("dtype", C363),
+            slot("ctype", C357),
         ],
         ignored: &[],
         head: 1,
@@ -15996,21 +16435,21 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
+            Rule {
+                when: &[Condition::Has(M98)],
+                then: Consequence::Needs(&[Condition::HasNot(M98)], Fault::Illegal(M98)),
+            },
+            Rule {
+                when: &[Condition::Has(M99)],
+                then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M99)),
+            },
             Rule {
                 when: &[Condition::Has(M96)],
-                then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M96)),
-            },
-            Rule {
-                when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::HasNot(M97)], Fault::Illegal(M97)),
-            },
-            Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M94)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M96)),
             },
         ],
-        gates: G445,
+        gates: G455,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16019,12 +16458,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C354),
+            slot("grad", C360),
             optional("uni", C59),
-            slot("geom", C349),
-            slot("v2", C356),
-            slot("dtype", C357),
-            slot("ctype", C351),
+            slot("geom", C355),
+            slot("v2", C362),
+            slot("dtype", C363),
+            slot("ctype", C357),
         ],
         ignored: &[],
         head: 1,
@@ -16036,22 +16475,22 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
-            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G451) },
+            Rule {
+                when: &[Condition::Has(M98)],
+                then: Consequence::Needs(&[Condition::HasNot(M98)], Fault::Illegal(M98)),
+            },
+            Rule {
+                when: &[Condition::Has(M99)],
+                then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M99)),
+            },
             Rule {
                 when: &[Condition::Has(M96)],
-                then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M96)),
-            },
-            Rule {
-                when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::HasNot(M97)], Fault::Illegal(M97)),
-            },
-            Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M94)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M96)),
             },
         ],
-        gates: G446,
+        gates: G456,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16061,9 +16500,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C355),
-            slot("v2", C356),
-            slot("dtype", C357),
+            slot("geom", C361),
+            slot("v2", C362),
+            slot("dtype", C363),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16073,8 +16512,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) }],
-        gates: G443,
+        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) }],
+        gates: G453,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16083,11 +16522,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C352),
+            slot("base", C358),
             optional("uni", C59),
-            slot("geom", C355),
-            slot("v2", C356),
-            slot("dtype", C357),
+            slot("geom", C361),
+            slot("v2", C362),
+            slot("dtype", C363),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16097,8 +16536,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) }],
-        gates: G444,
+        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) }],
+        gates: G454,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16107,11 +16546,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], lod.braced:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C353),
+            slot("level", C359),
             optional("uni", C59),
-            slot("geom", C355),
-            slot("v2", C356),
-            slot("dtype", C357),
+            slot("geom", C361),
+            slot("v2", C362),
+            slot("dtype", C363),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16122,8 +16561,8 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Braced),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) }],
-        gates: G445,
+        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) }],
+        gates: G455,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16132,11 +16571,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C354),
+            slot("grad", C360),
             optional("uni", C59),
-            slot("geom", C355),
-            slot("v2", C356),
-            slot("dtype", C357),
+            slot("geom", C361),
+            slot("v2", C362),
+            slot("dtype", C363),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16149,10 +16588,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
-            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G451) },
         ],
-        gates: G446,
+        gates: G456,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16162,9 +16601,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C355),
-            slot("v2", C356),
-            slot("dtype", C357),
+            slot("geom", C361),
+            slot("v2", C362),
+            slot("dtype", C363),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16175,8 +16614,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) }],
-        gates: G443,
+        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) }],
+        gates: G453,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16185,11 +16624,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C352),
+            slot("base", C358),
             optional("uni", C59),
-            slot("geom", C355),
-            slot("v2", C356),
-            slot("dtype", C357),
+            slot("geom", C361),
+            slot("v2", C362),
+            slot("dtype", C363),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16200,8 +16639,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) }],
-        gates: G444,
+        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) }],
+        gates: G454,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16210,11 +16649,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], lod.braced:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C353),
+            slot("level", C359),
             optional("uni", C59),
-            slot("geom", C355),
-            slot("v2", C356),
-            slot("dtype", C357),
+            slot("geom", C361),
+            slot("v2", C362),
+            slot("dtype", C363),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16226,8 +16665,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) }],
-        gates: G445,
+        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) }],
+        gates: G455,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16236,11 +16675,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C354),
+            slot("grad", C360),
             optional("uni", C59),
-            slot("geom", C355),
-            slot("v2", C356),
-            slot("dtype", C357),
+            slot("geom", C361),
+            slot("v2", C362),
+            slot("dtype", C363),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16254,10 +16693,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G438) },
-            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G451) },
         ],
-        gates: G446,
+        gates: G456,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16267,10 +16706,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C59),
-            slot("component", C358),
-            slot("geom", C359),
+            slot("component", C364),
+            slot("geom", C365),
             slot("v4", C71),
-            slot("dtype", C279),
+            slot("dtype", C285),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16279,8 +16718,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
             read("texture", Kind::Texels, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G450) }],
-        gates: G451,
+        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G460) }],
+        gates: G461,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16290,10 +16729,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C59),
-            slot("component", C358),
-            slot("geom", C360),
+            slot("component", C364),
+            slot("geom", C366),
             slot("v4", C71),
-            slot("dtype", C279),
+            slot("dtype", C285),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16303,8 +16742,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G450) }],
-        gates: G452,
+        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G460) }],
+        gates: G462,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16314,10 +16753,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C59),
-            slot("component", C358),
-            slot("geom", C360),
+            slot("component", C364),
+            slot("geom", C366),
             slot("v4", C71),
-            slot("dtype", C279),
+            slot("dtype", C285),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16327,8 +16766,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G450) }],
-        gates: G452,
+        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G460) }],
+        gates: G462,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16338,10 +16777,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C59),
-            slot("component", C358),
-            slot("geom", C360),
+            slot("component", C364),
+            slot("geom", C366),
             slot("v4", C71),
-            slot("dtype", C279),
+            slot("dtype", C285),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16352,8 +16791,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G450) }],
-        gates: G452,
+        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G460) }],
+        gates: G462,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16374,7 +16813,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Txq,
         syntax: "txq.query.b32 d, [texref]",
         section: "9.7.10.5",
-        slots: &[slot("query", C361), slot("b32", C6)],
+        slots: &[slot("query", C367), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("texref", Kind::Handle, Ty::None)],
@@ -16387,7 +16826,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Txq,
         syntax: "txq.level.query.b32 d, [texref], lod:s32",
         section: "9.7.10.5",
-        slots: &[slot("level", C353), slot("query", C362), slot("b32", C6)],
+        slots: &[slot("level", C359), slot("query", C368), slot("b32", C6)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -16396,7 +16835,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G455,
+        gates: G465,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Txq),
     },
@@ -16404,7 +16843,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vabsdiff,
         syntax: "vabsdiff.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C141), slot("atype", C141), slot("btype", C141), optional("sat", C8)],
+        slots: &[slot("dtype", C147), slot("atype", C147), slot("btype", C147), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -16413,7 +16852,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G456,
+        gates: G466,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -16421,7 +16860,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vabsdiff,
         syntax: "vabsdiff.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C141), slot("atype", C141), slot("btype", C141), optional("sat", C8)],
+        slots: &[slot("dtype", C147), slot("atype", C147), slot("btype", C147), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -16431,7 +16870,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G456,
+        gates: G466,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -16440,9 +16879,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vabsdiff.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
-            slot("dtype", C141),
-            slot("atype", C141),
-            slot("btype", C141),
+            slot("dtype", C147),
+            slot("atype", C147),
+            slot("btype", C147),
             optional("sat", C8),
             slot("op2", C39),
         ],
@@ -16455,7 +16894,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G456,
+        gates: G466,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -16464,9 +16903,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vabsdiff2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C141),
-            slot("atype", C141),
-            slot("btype", C141),
+            slot("dtype", C147),
+            slot("atype", C147),
+            slot("btype", C147),
             optional("sat", C8),
             optional("add", C31),
         ],
@@ -16479,10 +16918,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M21)],
-            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
+            when: &[Condition::Has(M23)],
+            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M23)),
         }],
-        gates: G457,
+        gates: G467,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff2"),
     },
@@ -16491,9 +16930,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vabsdiff4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C141),
-            slot("atype", C141),
-            slot("btype", C141),
+            slot("dtype", C147),
+            slot("atype", C147),
+            slot("btype", C147),
             optional("sat", C8),
             optional("add", C31),
         ],
@@ -16506,10 +16945,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M21)],
-            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
+            when: &[Condition::Has(M23)],
+            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M23)),
         }],
-        gates: G458,
+        gates: G468,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff4"),
     },
@@ -16517,7 +16956,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vadd,
         syntax: "vadd.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C141), slot("atype", C141), slot("btype", C141), optional("sat", C8)],
+        slots: &[slot("dtype", C147), slot("atype", C147), slot("btype", C147), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -16526,7 +16965,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G459,
+        gates: G469,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -16534,7 +16973,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vadd,
         syntax: "vadd.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C141), slot("atype", C141), slot("btype", C141), optional("sat", C8)],
+        slots: &[slot("dtype", C147), slot("atype", C147), slot("btype", C147), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -16544,7 +16983,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G459,
+        gates: G469,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -16553,9 +16992,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vadd.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
-            slot("dtype", C141),
-            slot("atype", C141),
-            slot("btype", C141),
+            slot("dtype", C147),
+            slot("atype", C147),
+            slot("btype", C147),
             optional("sat", C8),
             slot("op2", C39),
         ],
@@ -16568,7 +17007,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G459,
+        gates: G469,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -16577,9 +17016,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vadd2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C141),
-            slot("atype", C141),
-            slot("btype", C141),
+            slot("dtype", C147),
+            slot("atype", C147),
+            slot("btype", C147),
             optional("sat", C8),
             optional("add", C31),
         ],
@@ -16592,10 +17031,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M21)],
-            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
+            when: &[Condition::Has(M23)],
+            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M23)),
         }],
-        gates: G460,
+        gates: G470,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add2"),
     },
@@ -16604,9 +17043,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vadd4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C141),
-            slot("atype", C141),
-            slot("btype", C141),
+            slot("dtype", C147),
+            slot("atype", C147),
+            slot("btype", C147),
             optional("sat", C8),
             optional("add", C31),
         ],
@@ -16619,10 +17058,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M21)],
-            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
+            when: &[Condition::Has(M23)],
+            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M23)),
         }],
-        gates: G461,
+        gates: G471,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add4"),
     },
@@ -16631,9 +17070,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vavrg2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C141),
-            slot("atype", C141),
-            slot("btype", C141),
+            slot("dtype", C147),
+            slot("atype", C147),
+            slot("btype", C147),
             optional("sat", C8),
             optional("add", C31),
         ],
@@ -16646,10 +17085,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M21)],
-            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
+            when: &[Condition::Has(M23)],
+            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M23)),
         }],
-        gates: G462,
+        gates: G472,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg2"),
     },
@@ -16658,9 +17097,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vavrg4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C141),
-            slot("atype", C141),
-            slot("btype", C141),
+            slot("dtype", C147),
+            slot("atype", C147),
+            slot("btype", C147),
             optional("sat", C8),
             optional("add", C31),
         ],
@@ -16673,10 +17112,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M21)],
-            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
+            when: &[Condition::Has(M23)],
+            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M23)),
         }],
-        gates: G463,
+        gates: G473,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg4"),
     },
@@ -16685,11 +17124,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vmad.dtype.atype.btype{.sat}{.scale} d, {-}a.part, {-}b.part, {-}c",
         section: "9.7.18.1.3",
         slots: &[
-            slot("dtype", C141),
-            slot("atype", C141),
-            slot("btype", C141),
+            slot("dtype", C147),
+            slot("atype", C147),
+            slot("btype", C147),
             optional("sat", C8),
-            optional("scale", C363),
+            optional("scale", C369),
         ],
         ignored: &[],
         head: 0,
@@ -16700,7 +17139,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)).negatable(),
         ],
         rules: &[],
-        gates: G464,
+        gates: G474,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -16709,12 +17148,12 @@ pub static FORMS: &[Form] = &[
         syntax: "vmad.dtype.atype.btype.po{.sat}{.scale} d, a.part, b.part, c",
         section: "9.7.18.1.3",
         slots: &[
-            slot("dtype", C141),
-            slot("atype", C141),
-            slot("btype", C141),
-            slot("po", C364),
+            slot("dtype", C147),
+            slot("atype", C147),
+            slot("btype", C147),
+            slot("po", C370),
             optional("sat", C8),
-            optional("scale", C363),
+            optional("scale", C369),
         ],
         ignored: &[],
         head: 0,
@@ -16725,7 +17164,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G464,
+        gates: G474,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -16733,7 +17172,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vmax,
         syntax: "vmax.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C141), slot("atype", C141), slot("btype", C141), optional("sat", C8)],
+        slots: &[slot("dtype", C147), slot("atype", C147), slot("btype", C147), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -16742,7 +17181,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G465,
+        gates: G475,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -16750,7 +17189,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vmax,
         syntax: "vmax.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C141), slot("atype", C141), slot("btype", C141), optional("sat", C8)],
+        slots: &[slot("dtype", C147), slot("atype", C147), slot("btype", C147), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -16760,7 +17199,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G465,
+        gates: G475,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -16769,9 +17208,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vmax.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
-            slot("dtype", C141),
-            slot("atype", C141),
-            slot("btype", C141),
+            slot("dtype", C147),
+            slot("atype", C147),
+            slot("btype", C147),
             optional("sat", C8),
             slot("op2", C39),
         ],
@@ -16784,7 +17223,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G465,
+        gates: G475,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -16793,9 +17232,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vmax2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C141),
-            slot("atype", C141),
-            slot("btype", C141),
+            slot("dtype", C147),
+            slot("atype", C147),
+            slot("btype", C147),
             optional("sat", C8),
             optional("add", C31),
         ],
@@ -16808,10 +17247,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M21)],
-            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
+            when: &[Condition::Has(M23)],
+            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M23)),
         }],
-        gates: G466,
+        gates: G476,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max2"),
     },
@@ -16820,9 +17259,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vmax4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C141),
-            slot("atype", C141),
-            slot("btype", C141),
+            slot("dtype", C147),
+            slot("atype", C147),
+            slot("btype", C147),
             optional("sat", C8),
             optional("add", C31),
         ],
@@ -16835,10 +17274,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M21)],
-            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
+            when: &[Condition::Has(M23)],
+            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M23)),
         }],
-        gates: G467,
+        gates: G477,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max4"),
     },
@@ -16846,7 +17285,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vmin,
         syntax: "vmin.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C141), slot("atype", C141), slot("btype", C141), optional("sat", C8)],
+        slots: &[slot("dtype", C147), slot("atype", C147), slot("btype", C147), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -16855,7 +17294,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G468,
+        gates: G478,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -16863,7 +17302,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vmin,
         syntax: "vmin.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C141), slot("atype", C141), slot("btype", C141), optional("sat", C8)],
+        slots: &[slot("dtype", C147), slot("atype", C147), slot("btype", C147), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -16873,7 +17312,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G468,
+        gates: G478,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -16882,9 +17321,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vmin.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
-            slot("dtype", C141),
-            slot("atype", C141),
-            slot("btype", C141),
+            slot("dtype", C147),
+            slot("atype", C147),
+            slot("btype", C147),
             optional("sat", C8),
             slot("op2", C39),
         ],
@@ -16897,7 +17336,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G468,
+        gates: G478,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -16906,9 +17345,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vmin2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C141),
-            slot("atype", C141),
-            slot("btype", C141),
+            slot("dtype", C147),
+            slot("atype", C147),
+            slot("btype", C147),
             optional("sat", C8),
             optional("add", C31),
         ],
@@ -16921,10 +17360,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M21)],
-            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
+            when: &[Condition::Has(M23)],
+            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M23)),
         }],
-        gates: G469,
+        gates: G479,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min2"),
     },
@@ -16933,9 +17372,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vmin4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C141),
-            slot("atype", C141),
-            slot("btype", C141),
+            slot("dtype", C147),
+            slot("atype", C147),
+            slot("btype", C147),
             optional("sat", C8),
             optional("add", C31),
         ],
@@ -16948,10 +17387,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M21)],
-            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
+            when: &[Condition::Has(M23)],
+            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M23)),
         }],
-        gates: G470,
+        gates: G480,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min4"),
     },
@@ -16959,15 +17398,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.mode.pred d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("mode", C365), slot("pred", C49)],
+        slots: &[slot("mode", C371), slot("pred", C49)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) }],
-        gates: G472,
+        rules: &[Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G481) }],
+        gates: G482,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -16975,15 +17414,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.ballot.b32 d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("ballot", C366), slot("b32", C6)],
+        slots: &[slot("ballot", C372), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) }],
-        gates: G472,
+        rules: &[Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G481) }],
+        gates: G482,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -16991,7 +17430,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.sync.mode.pred d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C44), slot("mode", C365), slot("pred", C49)],
+        slots: &[slot("sync", C44), slot("mode", C371), slot("pred", C49)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -16999,8 +17438,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) }],
-        gates: G473,
+        rules: &[Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G481) }],
+        gates: G483,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -17008,7 +17447,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.sync.ballot.b32 d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C44), slot("ballot", C366), slot("b32", C6)],
+        slots: &[slot("sync", C44), slot("ballot", C372), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17016,8 +17455,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G471) }],
-        gates: G473,
+        rules: &[Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G481) }],
+        gates: G483,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -17025,7 +17464,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp d:u32, a.part, b.part",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C141), slot("btype", C141), slot("CmpOp", C278)],
+        slots: &[slot("atype", C147), slot("btype", C147), slot("CmpOp", C284)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17035,15 +17474,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
+                when: &[Condition::Has(M72)],
+                then: Consequence::Needs(&[Condition::HasNot(M72)], Fault::Comparison),
+            },
+            Rule {
                 when: &[Condition::Has(M70)],
                 then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
             },
-            Rule {
-                when: &[Condition::Has(M68)],
-                then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
-            },
         ],
-        gates: G474,
+        gates: G484,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -17051,7 +17490,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp d.part:u32, a.part, b.part, c:u32",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C141), slot("btype", C141), slot("CmpOp", C278)],
+        slots: &[slot("atype", C147), slot("btype", C147), slot("CmpOp", C284)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17062,15 +17501,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
+                when: &[Condition::Has(M72)],
+                then: Consequence::Needs(&[Condition::HasNot(M72)], Fault::Comparison),
+            },
+            Rule {
                 when: &[Condition::Has(M70)],
                 then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
             },
-            Rule {
-                when: &[Condition::Has(M68)],
-                then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
-            },
         ],
-        gates: G474,
+        gates: G484,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -17078,7 +17517,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp.op2 d.part:u32, a.part, b.part, c:u32",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C141), slot("btype", C141), slot("CmpOp", C278), slot("op2", C39)],
+        slots: &[slot("atype", C147), slot("btype", C147), slot("CmpOp", C284), slot("op2", C39)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17089,15 +17528,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
+                when: &[Condition::Has(M72)],
+                then: Consequence::Needs(&[Condition::HasNot(M72)], Fault::Comparison),
+            },
+            Rule {
                 when: &[Condition::Has(M70)],
                 then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
             },
-            Rule {
-                when: &[Condition::Has(M68)],
-                then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
-            },
         ],
-        gates: G474,
+        gates: G484,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -17105,7 +17544,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset2,
         syntax: "vset2.atype.btype.CmpOp{.add} d.halfmask:u32, a.halves, b.halves, c:u32",
         section: "9.7.18.2.2",
-        slots: &[slot("atype", C141), slot("btype", C141), slot("CmpOp", C278), optional("add", C31)],
+        slots: &[slot("atype", C147), slot("btype", C147), slot("CmpOp", C284), optional("add", C31)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17117,15 +17556,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
+                when: &[Condition::Has(M72)],
+                then: Consequence::Needs(&[Condition::HasNot(M72)], Fault::Comparison),
+            },
+            Rule {
                 when: &[Condition::Has(M70)],
                 then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
             },
-            Rule {
-                when: &[Condition::Has(M68)],
-                then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
-            },
         ],
-        gates: G475,
+        gates: G485,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set2"),
     },
@@ -17133,7 +17572,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset4,
         syntax: "vset4.atype.btype.CmpOp{.add} d.bytemask:u32, a.bytes, b.bytes, c:u32",
         section: "9.7.18.2.4",
-        slots: &[slot("atype", C141), slot("btype", C141), slot("CmpOp", C278), optional("add", C31)],
+        slots: &[slot("atype", C147), slot("btype", C147), slot("CmpOp", C284), optional("add", C31)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17145,15 +17584,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
+                when: &[Condition::Has(M72)],
+                then: Consequence::Needs(&[Condition::HasNot(M72)], Fault::Comparison),
+            },
+            Rule {
                 when: &[Condition::Has(M70)],
                 then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
             },
-            Rule {
-                when: &[Condition::Has(M68)],
-                then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Comparison),
-            },
         ],
-        gates: G476,
+        gates: G486,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set4"),
     },
@@ -17162,9 +17601,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vshl.dtype.atype.btype{.sat}.mode d, a.part, b.part",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C141),
-            slot("atype", C141),
-            slot("btype", C141),
+            slot("dtype", C147),
+            slot("atype", C147),
+            slot("btype", C147),
             optional("sat", C8),
             slot("mode", C58),
         ],
@@ -17179,7 +17618,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T25)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
         }],
-        gates: G477,
+        gates: G487,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -17188,9 +17627,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vshl.dtype.atype.btype{.sat}.mode d.part, a.part, b.part, c",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C141),
-            slot("atype", C141),
-            slot("btype", C141),
+            slot("dtype", C147),
+            slot("atype", C147),
+            slot("btype", C147),
             optional("sat", C8),
             slot("mode", C58),
         ],
@@ -17206,7 +17645,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T25)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
         }],
-        gates: G477,
+        gates: G487,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -17215,9 +17654,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vshl.dtype.atype.btype{.sat}.mode.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C141),
-            slot("atype", C141),
-            slot("btype", C141),
+            slot("dtype", C147),
+            slot("atype", C147),
+            slot("btype", C147),
             optional("sat", C8),
             slot("mode", C58),
             slot("op2", C39),
@@ -17234,7 +17673,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T25)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
         }],
-        gates: G477,
+        gates: G487,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -17243,9 +17682,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vshr.dtype.atype.btype{.sat}.mode d, a.part, b.part",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C141),
-            slot("atype", C141),
-            slot("btype", C141),
+            slot("dtype", C147),
+            slot("atype", C147),
+            slot("btype", C147),
             optional("sat", C8),
             slot("mode", C58),
         ],
@@ -17260,7 +17699,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T25)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
         }],
-        gates: G478,
+        gates: G488,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -17269,9 +17708,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vshr.dtype.atype.btype{.sat}.mode d.part, a.part, b.part, c",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C141),
-            slot("atype", C141),
-            slot("btype", C141),
+            slot("dtype", C147),
+            slot("atype", C147),
+            slot("btype", C147),
             optional("sat", C8),
             slot("mode", C58),
         ],
@@ -17287,7 +17726,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T25)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
         }],
-        gates: G478,
+        gates: G488,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -17296,9 +17735,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vshr.dtype.atype.btype{.sat}.mode.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C141),
-            slot("atype", C141),
-            slot("btype", C141),
+            slot("dtype", C147),
+            slot("atype", C147),
+            slot("btype", C147),
             optional("sat", C8),
             slot("mode", C58),
             slot("op2", C39),
@@ -17315,7 +17754,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T25)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
         }],
-        gates: G478,
+        gates: G488,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -17323,7 +17762,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vsub,
         syntax: "vsub.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C141), slot("atype", C141), slot("btype", C141), optional("sat", C8)],
+        slots: &[slot("dtype", C147), slot("atype", C147), slot("btype", C147), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17332,7 +17771,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G479,
+        gates: G489,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -17340,7 +17779,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vsub,
         syntax: "vsub.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C141), slot("atype", C141), slot("btype", C141), optional("sat", C8)],
+        slots: &[slot("dtype", C147), slot("atype", C147), slot("btype", C147), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17350,7 +17789,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G479,
+        gates: G489,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -17359,9 +17798,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vsub.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
-            slot("dtype", C141),
-            slot("atype", C141),
-            slot("btype", C141),
+            slot("dtype", C147),
+            slot("atype", C147),
+            slot("btype", C147),
             optional("sat", C8),
             slot("op2", C39),
         ],
@@ -17374,7 +17813,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G479,
+        gates: G489,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -17383,9 +17822,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vsub2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C141),
-            slot("atype", C141),
-            slot("btype", C141),
+            slot("dtype", C147),
+            slot("atype", C147),
+            slot("btype", C147),
             optional("sat", C8),
             optional("add", C31),
         ],
@@ -17398,10 +17837,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M21)],
-            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
+            when: &[Condition::Has(M23)],
+            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M23)),
         }],
-        gates: G480,
+        gates: G490,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub2"),
     },
@@ -17410,9 +17849,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vsub4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C141),
-            slot("atype", C141),
-            slot("btype", C141),
+            slot("dtype", C147),
+            slot("atype", C147),
+            slot("btype", C147),
             optional("sat", C8),
             optional("add", C31),
         ],
@@ -17425,10 +17864,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M21)],
-            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M21)),
+            when: &[Condition::Has(M23)],
+            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M23)),
         }],
-        gates: G481,
+        gates: G491,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub4"),
     },
@@ -17437,13 +17876,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C367),
+            slot("mma_async", C373),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C368),
-            slot("dtype", C220),
-            slot("atype", C115),
-            slot("btype", C115),
+            slot("shape", C374),
+            slot("dtype", C226),
+            slot("atype", C121),
+            slot("btype", C121),
         ],
         ignored: &[],
         head: 1,
@@ -17458,7 +17897,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G482,
+        gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17467,13 +17906,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C367),
+            slot("mma_async", C373),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C368),
-            slot("dtype", C220),
-            slot("atype", C115),
-            slot("btype", C115),
+            slot("shape", C374),
+            slot("dtype", C226),
+            slot("atype", C121),
+            slot("btype", C121),
         ],
         ignored: &[],
         head: 1,
@@ -17487,7 +17926,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G482,
+        gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17496,13 +17935,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C367),
+            slot("mma_async", C373),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C368),
+            slot("shape", C374),
             slot("dtype", C1),
-            slot("atype", C116),
-            slot("btype", C116),
+            slot("atype", C122),
+            slot("btype", C122),
         ],
         ignored: &[],
         head: 1,
@@ -17517,7 +17956,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G482,
+        gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17526,13 +17965,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C367),
+            slot("mma_async", C373),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C368),
+            slot("shape", C374),
             slot("dtype", C1),
-            slot("atype", C116),
-            slot("btype", C116),
+            slot("atype", C122),
+            slot("btype", C122),
         ],
         ignored: &[],
         head: 1,
@@ -17546,7 +17985,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G482,
+        gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17555,13 +17994,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C367),
+            slot("mma_async", C373),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C369),
+            slot("shape", C375),
             slot("dtype", C1),
-            slot("atype", C121),
-            slot("btype", C121),
+            slot("atype", C127),
+            slot("btype", C127),
         ],
         ignored: &[],
         head: 1,
@@ -17574,7 +18013,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G482,
+        gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17583,13 +18022,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C367),
+            slot("mma_async", C373),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C369),
+            slot("shape", C375),
             slot("dtype", C1),
-            slot("atype", C121),
-            slot("btype", C121),
+            slot("atype", C127),
+            slot("btype", C127),
         ],
         ignored: &[],
         head: 1,
@@ -17602,7 +18041,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G482,
+        gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17611,13 +18050,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C367),
+            slot("mma_async", C373),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C370),
-            slot("dtype", C220),
-            slot("atype", C235),
-            slot("btype", C235),
+            slot("shape", C376),
+            slot("dtype", C226),
+            slot("atype", C241),
+            slot("btype", C241),
         ],
         ignored: &[],
         head: 1,
@@ -17630,7 +18069,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G483,
+        gates: G493,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17639,13 +18078,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C367),
+            slot("mma_async", C373),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C370),
-            slot("dtype", C220),
-            slot("atype", C235),
-            slot("btype", C235),
+            slot("shape", C376),
+            slot("dtype", C226),
+            slot("atype", C241),
+            slot("btype", C241),
         ],
         ignored: &[],
         head: 1,
@@ -17658,7 +18097,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G483,
+        gates: G493,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17667,14 +18106,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C367),
+            slot("mma_async", C373),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C371),
-            optional("satfinite", C119),
+            slot("shape", C377),
+            optional("satfinite", C125),
             slot("dtype", C13),
-            slot("atype", C372),
-            slot("btype", C372),
+            slot("atype", C378),
+            slot("btype", C378),
         ],
         ignored: &[],
         head: 1,
@@ -17687,22 +18126,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G484),
+                then: Consequence::Gates(G494),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T15)],
-                then: Consequence::Gates(G484),
+                then: Consequence::Gates(G494),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T15)],
-                then: Consequence::Gates(G485),
+                then: Consequence::Gates(G495),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G485),
+                then: Consequence::Gates(G495),
             },
         ],
-        gates: G486,
+        gates: G496,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17711,14 +18150,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C367),
+            slot("mma_async", C373),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C371),
-            optional("satfinite", C119),
+            slot("shape", C377),
+            optional("satfinite", C125),
             slot("dtype", C13),
-            slot("atype", C372),
-            slot("btype", C372),
+            slot("atype", C378),
+            slot("btype", C378),
         ],
         ignored: &[],
         head: 1,
@@ -17731,22 +18170,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G484),
+                then: Consequence::Gates(G494),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T15)],
-                then: Consequence::Gates(G484),
+                then: Consequence::Gates(G494),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T15)],
-                then: Consequence::Gates(G485),
+                then: Consequence::Gates(G495),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G485),
+                then: Consequence::Gates(G495),
             },
         ],
-        gates: G486,
+        gates: G496,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17755,14 +18194,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype.and.popc d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C367),
+            slot("mma_async", C373),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C373),
+            slot("shape", C379),
             slot("dtype", C13),
-            slot("atype", C231),
-            slot("btype", C231),
-            slot("and", C374),
+            slot("atype", C237),
+            slot("btype", C237),
+            slot("and", C380),
             slot("popc", C47),
         ],
         ignored: &[],
@@ -17774,7 +18213,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G487,
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17783,14 +18222,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype.and.popc d.frag, a.frag, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C367),
+            slot("mma_async", C373),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C373),
+            slot("shape", C379),
             slot("dtype", C13),
-            slot("atype", C231),
-            slot("btype", C231),
-            slot("and", C374),
+            slot("atype", C237),
+            slot("btype", C237),
+            slot("and", C380),
             slot("popc", C47),
         ],
         ignored: &[],
@@ -17802,7 +18241,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G487,
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17811,14 +18250,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C367),
-            slot("sp", C334),
+            slot("mma_async", C373),
+            slot("sp", C340),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C370),
-            slot("dtype", C220),
-            slot("atype", C115),
-            slot("btype", C115),
+            slot("shape", C376),
+            slot("dtype", C226),
+            slot("atype", C121),
+            slot("btype", C121),
         ],
         ignored: &[],
         head: 1,
@@ -17835,7 +18274,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G488,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17844,14 +18283,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C367),
-            slot("sp", C334),
+            slot("mma_async", C373),
+            slot("sp", C340),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C370),
-            slot("dtype", C220),
-            slot("atype", C115),
-            slot("btype", C115),
+            slot("shape", C376),
+            slot("dtype", C226),
+            slot("atype", C121),
+            slot("btype", C121),
         ],
         ignored: &[],
         head: 1,
@@ -17867,7 +18306,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G488,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17876,14 +18315,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C367),
-            slot("sp", C334),
+            slot("mma_async", C373),
+            slot("sp", C340),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C370),
+            slot("shape", C376),
             slot("dtype", C1),
-            slot("atype", C116),
-            slot("btype", C116),
+            slot("atype", C122),
+            slot("btype", C122),
         ],
         ignored: &[],
         head: 1,
@@ -17900,7 +18339,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G488,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17909,14 +18348,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C367),
-            slot("sp", C334),
+            slot("mma_async", C373),
+            slot("sp", C340),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C370),
+            slot("shape", C376),
             slot("dtype", C1),
-            slot("atype", C116),
-            slot("btype", C116),
+            slot("atype", C122),
+            slot("btype", C122),
         ],
         ignored: &[],
         head: 1,
@@ -17932,7 +18371,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G488,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17941,14 +18380,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C367),
-            slot("sp", C334),
+            slot("mma_async", C373),
+            slot("sp", C340),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C368),
+            slot("shape", C374),
             slot("dtype", C1),
-            slot("atype", C121),
-            slot("btype", C121),
+            slot("atype", C127),
+            slot("btype", C127),
         ],
         ignored: &[],
         head: 1,
@@ -17963,7 +18402,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G488,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17972,14 +18411,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C367),
-            slot("sp", C334),
+            slot("mma_async", C373),
+            slot("sp", C340),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C368),
+            slot("shape", C374),
             slot("dtype", C1),
-            slot("atype", C121),
-            slot("btype", C121),
+            slot("atype", C127),
+            slot("btype", C127),
         ],
         ignored: &[],
         head: 1,
@@ -17994,7 +18433,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G488,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18003,14 +18442,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C367),
-            slot("sp", C334),
+            slot("mma_async", C373),
+            slot("sp", C340),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C375),
-            slot("dtype", C220),
-            slot("atype", C235),
-            slot("btype", C235),
+            slot("shape", C381),
+            slot("dtype", C226),
+            slot("atype", C241),
+            slot("btype", C241),
         ],
         ignored: &[],
         head: 1,
@@ -18025,7 +18464,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G489,
+        gates: G499,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18034,14 +18473,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C367),
-            slot("sp", C334),
+            slot("mma_async", C373),
+            slot("sp", C340),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C375),
-            slot("dtype", C220),
-            slot("atype", C235),
-            slot("btype", C235),
+            slot("shape", C381),
+            slot("dtype", C226),
+            slot("atype", C241),
+            slot("btype", C241),
         ],
         ignored: &[],
         head: 1,
@@ -18056,7 +18495,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G489,
+        gates: G499,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18065,15 +18504,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C367),
-            slot("sp", C334),
+            slot("mma_async", C373),
+            slot("sp", C340),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C376),
-            optional("satfinite", C119),
+            slot("shape", C382),
+            optional("satfinite", C125),
             slot("dtype", C13),
-            slot("atype", C372),
-            slot("btype", C372),
+            slot("atype", C378),
+            slot("btype", C378),
         ],
         ignored: &[],
         head: 1,
@@ -18088,22 +18527,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G490),
+                then: Consequence::Gates(G500),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T15)],
-                then: Consequence::Gates(G490),
+                then: Consequence::Gates(G500),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T15)],
-                then: Consequence::Gates(G491),
+                then: Consequence::Gates(G501),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G491),
+                then: Consequence::Gates(G501),
             },
         ],
-        gates: G492,
+        gates: G502,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18112,15 +18551,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C367),
-            slot("sp", C334),
+            slot("mma_async", C373),
+            slot("sp", C340),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C376),
-            optional("satfinite", C119),
+            slot("shape", C382),
+            optional("satfinite", C125),
             slot("dtype", C13),
-            slot("atype", C372),
-            slot("btype", C372),
+            slot("atype", C378),
+            slot("btype", C378),
         ],
         ignored: &[],
         head: 1,
@@ -18135,22 +18574,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G490),
+                then: Consequence::Gates(G500),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T15)],
-                then: Consequence::Gates(G490),
+                then: Consequence::Gates(G500),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T15)],
-                then: Consequence::Gates(G491),
+                then: Consequence::Gates(G501),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G491),
+                then: Consequence::Gates(G501),
             },
         ],
-        gates: G492,
+        gates: G502,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18158,12 +18597,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Wgmma,
         syntax: "wgmma.fence.sync{.aligned}",
         section: "9.7.15.7.1",
-        slots: &[slot("fence", C377), slot("sync", C44), optional("aligned", C51)],
+        slots: &[slot("fence", C383), slot("sync", C44), optional("aligned", C51)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G493,
+        gates: G503,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -18176,7 +18615,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G494,
+        gates: G504,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -18189,7 +18628,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G495,
+        gates: G505,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -18198,133 +18637,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C378),
-            slot("a", C379),
+            slot("load", C384),
+            slot("a", C385),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C219),
-            slot("shape", C380),
-            optional("memory", C381),
-            slot("type", C115),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
-        ],
-        gates: G499,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C378),
-            slot("b", C297),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C219),
-            slot("shape", C380),
-            optional("memory", C381),
-            slot("type", C115),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
-        ],
-        gates: G499,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C378),
-            slot("a", C379),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C219),
-            slot("shape", C380),
-            optional("memory", C381),
-            slot("type", C116),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
-        ],
-        gates: G500,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C378),
-            slot("b", C297),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C219),
-            slot("shape", C380),
-            optional("memory", C381),
-            slot("type", C116),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
-        ],
-        gates: G500,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C378),
-            slot("a", C379),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C219),
-            slot("shape", C382),
-            optional("memory", C381),
+            slot("layout", C225),
+            slot("shape", C386),
+            optional("memory", C387),
             slot("type", C121),
         ],
         ignored: &[],
@@ -18334,8 +18653,12 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G501) }],
-        gates: G500,
+        rules: &[
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
+        ],
+        gates: G509,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18344,13 +18667,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C378),
-            slot("b", C297),
+            slot("load", C384),
+            slot("b", C303),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C219),
-            slot("shape", C382),
-            optional("memory", C381),
+            slot("layout", C225),
+            slot("shape", C386),
+            optional("memory", C387),
             slot("type", C121),
         ],
         ignored: &[],
@@ -18360,8 +18683,12 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G501) }],
-        gates: G500,
+        rules: &[
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
+        ],
+        gates: G509,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18370,13 +18697,125 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C378),
-            slot("a", C379),
+            slot("load", C384),
+            slot("a", C385),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C219),
-            slot("shape", C383),
-            optional("memory", C381),
+            slot("layout", C225),
+            slot("shape", C386),
+            optional("memory", C387),
+            slot("type", C122),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
+        ],
+        gates: G510,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C384),
+            slot("b", C303),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C225),
+            slot("shape", C386),
+            optional("memory", C387),
+            slot("type", C122),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
+        ],
+        gates: G510,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C384),
+            slot("a", C385),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C225),
+            slot("shape", C388),
+            optional("memory", C387),
+            slot("type", C127),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G511) }],
+        gates: G510,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C384),
+            slot("b", C303),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C225),
+            slot("shape", C388),
+            optional("memory", C387),
+            slot("type", C127),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G511) }],
+        gates: G510,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C384),
+            slot("a", C385),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C225),
+            slot("shape", C389),
+            optional("memory", C387),
             slot("type", C2),
         ],
         ignored: &[],
@@ -18387,11 +18826,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G501) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G512) },
         ],
-        gates: G503,
+        gates: G513,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18400,13 +18839,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C378),
-            slot("b", C297),
+            slot("load", C384),
+            slot("b", C303),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C219),
-            slot("shape", C383),
-            optional("memory", C381),
+            slot("layout", C225),
+            slot("shape", C389),
+            optional("memory", C387),
             slot("type", C2),
         ],
         ignored: &[],
@@ -18417,11 +18856,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G501) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G512) },
         ],
-        gates: G503,
+        gates: G513,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18430,14 +18869,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C378),
-            slot("a", C379),
+            slot("load", C384),
+            slot("a", C385),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C219),
-            slot("shape", C380),
-            optional("memory", C381),
-            slot("type", C227),
+            slot("layout", C225),
+            slot("shape", C386),
+            optional("memory", C387),
+            slot("type", C233),
         ],
         ignored: &[],
         head: 2,
@@ -18447,11 +18886,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
         ],
-        gates: G504,
+        gates: G514,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18460,14 +18899,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C378),
-            slot("b", C297),
+            slot("load", C384),
+            slot("b", C303),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C219),
-            slot("shape", C380),
-            optional("memory", C381),
-            slot("type", C227),
+            slot("layout", C225),
+            slot("shape", C386),
+            optional("memory", C387),
+            slot("type", C233),
         ],
         ignored: &[],
         head: 2,
@@ -18477,11 +18916,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
         ],
-        gates: G504,
+        gates: G514,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18490,14 +18929,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C378),
-            slot("a", C379),
+            slot("load", C384),
+            slot("a", C385),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("row", C222),
-            slot("shape", C384),
-            optional("memory", C381),
-            slot("type", C229),
+            slot("row", C228),
+            slot("shape", C390),
+            optional("memory", C387),
+            slot("type", C235),
         ],
         ignored: &[],
         head: 2,
@@ -18506,8 +18945,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G505) }],
-        gates: G506,
+        rules: &[Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G515) }],
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18516,14 +18955,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C378),
-            slot("b", C297),
+            slot("load", C384),
+            slot("b", C303),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("col", C223),
-            slot("shape", C384),
-            optional("memory", C381),
-            slot("type", C229),
+            slot("col", C229),
+            slot("shape", C390),
+            optional("memory", C387),
+            slot("type", C235),
         ],
         ignored: &[],
         head: 2,
@@ -18532,8 +18971,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G505) }],
-        gates: G506,
+        rules: &[Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G515) }],
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18542,14 +18981,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C378),
-            slot("a", C379),
+            slot("load", C384),
+            slot("a", C385),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("row", C222),
-            slot("shape", C385),
-            optional("memory", C381),
-            slot("type", C231),
+            slot("row", C228),
+            slot("shape", C391),
+            optional("memory", C387),
+            slot("type", C237),
         ],
         ignored: &[],
         head: 2,
@@ -18558,8 +18997,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G507) }],
-        gates: G508,
+        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G517) }],
+        gates: G518,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18568,14 +19007,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C378),
-            slot("b", C297),
+            slot("load", C384),
+            slot("b", C303),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("col", C223),
-            slot("shape", C385),
-            optional("memory", C381),
-            slot("type", C231),
+            slot("col", C229),
+            slot("shape", C391),
+            optional("memory", C387),
+            slot("type", C237),
         ],
         ignored: &[],
         head: 2,
@@ -18584,8 +19023,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G507) }],
-        gates: G508,
+        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G517) }],
+        gates: G518,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18594,14 +19033,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C378),
-            slot("c", C386),
+            slot("load", C384),
+            slot("c", C392),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C219),
-            slot("shape", C387),
-            optional("memory", C381),
-            slot("type", C220),
+            slot("layout", C225),
+            slot("shape", C393),
+            optional("memory", C387),
+            slot("type", C226),
         ],
         ignored: &[],
         head: 2,
@@ -18611,14 +19050,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G501) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G505) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G517) },
         ],
-        gates: G499,
+        gates: G509,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18627,13 +19066,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C378),
-            slot("c", C386),
+            slot("load", C384),
+            slot("c", C392),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C219),
-            slot("shape", C387),
-            optional("memory", C381),
+            slot("layout", C225),
+            slot("shape", C393),
+            optional("memory", C387),
             slot("type", C13),
         ],
         ignored: &[],
@@ -18644,14 +19083,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G501) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G505) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G517) },
         ],
-        gates: G504,
+        gates: G514,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18660,13 +19099,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C378),
-            slot("c", C386),
+            slot("load", C384),
+            slot("c", C392),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C219),
-            slot("shape", C388),
-            optional("memory", C381),
+            slot("layout", C225),
+            slot("shape", C394),
+            optional("memory", C387),
             slot("type", C2),
         ],
         ignored: &[],
@@ -18677,13 +19116,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G501) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G512) },
         ],
-        gates: G503,
+        gates: G513,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18692,14 +19131,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C389),
-            slot("d", C390),
+            slot("store", C395),
+            slot("d", C396),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C219),
-            slot("shape", C387),
-            optional("memory", C381),
-            slot("type", C220),
+            slot("layout", C225),
+            slot("shape", C393),
+            optional("memory", C387),
+            slot("type", C226),
         ],
         ignored: &[],
         head: 2,
@@ -18709,14 +19148,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G501) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G505) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G517) },
         ],
-        gates: G499,
+        gates: G509,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -18725,13 +19164,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C389),
-            slot("d", C390),
+            slot("store", C395),
+            slot("d", C396),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C219),
-            slot("shape", C387),
-            optional("memory", C381),
+            slot("layout", C225),
+            slot("shape", C393),
+            optional("memory", C387),
             slot("type", C13),
         ],
         ignored: &[],
@@ -18742,14 +19181,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G501) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G505) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G517) },
         ],
-        gates: G504,
+        gates: G514,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -18758,13 +19197,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C389),
-            slot("d", C390),
+            slot("store", C395),
+            slot("d", C396),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C219),
-            slot("shape", C388),
-            optional("memory", C381),
+            slot("layout", C225),
+            slot("shape", C394),
+            optional("memory", C387),
             slot("type", C2),
         ],
         ignored: &[],
@@ -18775,13 +19214,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G501) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G512) },
         ],
-        gates: G503,
+        gates: G513,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -18790,14 +19229,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.ctype d.frag, a.frag:f16, b.frag:f16, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C328),
+            slot("mma", C334),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("alayout", C219),
-            slot("blayout", C219),
-            slot("shape", C380),
-            slot("dtype", C220),
-            slot("ctype", C220),
+            slot("alayout", C225),
+            slot("blayout", C225),
+            slot("shape", C386),
+            slot("dtype", C226),
+            slot("ctype", C226),
         ],
         ignored: &[],
         head: 1,
@@ -18808,11 +19247,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(1)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
         ],
-        gates: G499,
+        gates: G509,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -18821,15 +19260,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C328),
+            slot("mma", C334),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("alayout", C219),
-            slot("blayout", C219),
-            slot("shape", C380),
+            slot("alayout", C225),
+            slot("blayout", C225),
+            slot("shape", C386),
             slot("dtype", C1),
-            slot("atype", C116),
-            slot("btype", C116),
+            slot("atype", C122),
+            slot("btype", C122),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -18841,11 +19280,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
         ],
-        gates: G500,
+        gates: G510,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -18854,15 +19293,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C328),
+            slot("mma", C334),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("alayout", C219),
-            slot("blayout", C219),
-            slot("shape", C382),
+            slot("alayout", C225),
+            slot("blayout", C225),
+            slot("shape", C388),
             slot("dtype", C1),
-            slot("atype", C121),
-            slot("btype", C121),
+            slot("atype", C127),
+            slot("btype", C127),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -18873,8 +19312,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G501) }],
-        gates: G500,
+        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G511) }],
+        gates: G510,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -18883,12 +19322,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape{.rnd}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C328),
+            slot("mma", C334),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("alayout", C219),
-            slot("blayout", C219),
-            slot("shape", C388),
+            slot("alayout", C225),
+            slot("blayout", C225),
+            slot("shape", C394),
             optional("rnd", C7),
             slot("dtype", C2),
             slot("atype", C2),
@@ -18904,13 +19343,13 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G501) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G512) },
         ],
-        gates: G503,
+        gates: G513,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -18919,17 +19358,17 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C328),
+            slot("mma", C334),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("alayout", C219),
-            slot("blayout", C219),
-            slot("shape", C380),
+            slot("alayout", C225),
+            slot("blayout", C225),
+            slot("shape", C386),
             slot("dtype", C13),
-            slot("atype", C391),
-            slot("btype", C391),
+            slot("atype", C397),
+            slot("btype", C397),
             slot("ctype", C13),
-            optional("satfinite", C119),
+            optional("satfinite", C125),
         ],
         ignored: &[],
         head: 1,
@@ -18940,11 +19379,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
         ],
-        gates: G504,
+        gates: G514,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -18953,17 +19392,17 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C328),
+            slot("mma", C334),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("alayout", C219),
-            slot("blayout", C219),
-            slot("shape", C380),
+            slot("alayout", C225),
+            slot("blayout", C225),
+            slot("shape", C386),
             slot("dtype", C13),
-            slot("atype", C392),
-            slot("btype", C392),
+            slot("atype", C398),
+            slot("btype", C398),
             slot("ctype", C13),
-            optional("satfinite", C119),
+            optional("satfinite", C125),
         ],
         ignored: &[],
         head: 1,
@@ -18974,11 +19413,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G497) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G498) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
         ],
-        gates: G504,
+        gates: G514,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -18987,17 +19426,17 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C328),
+            slot("mma", C334),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("row", C222),
-            slot("col", C223),
-            slot("shape", C384),
+            slot("row", C228),
+            slot("col", C229),
+            slot("shape", C390),
             slot("dtype", C13),
-            slot("atype", C393),
-            slot("btype", C393),
+            slot("atype", C399),
+            slot("btype", C399),
             slot("ctype", C13),
-            optional("satfinite", C119),
+            optional("satfinite", C125),
         ],
         ignored: &[],
         head: 1,
@@ -19007,8 +19446,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G505) }],
-        gates: G506,
+        rules: &[Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G515) }],
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19017,17 +19456,17 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C328),
+            slot("mma", C334),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("row", C222),
-            slot("col", C223),
-            slot("shape", C384),
+            slot("row", C228),
+            slot("col", C229),
+            slot("shape", C390),
             slot("dtype", C13),
-            slot("atype", C394),
-            slot("btype", C394),
+            slot("atype", C400),
+            slot("btype", C400),
             slot("ctype", C13),
-            optional("satfinite", C119),
+            optional("satfinite", C125),
         ],
         ignored: &[],
         head: 1,
@@ -19037,8 +19476,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G505) }],
-        gates: G506,
+        rules: &[Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G515) }],
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19047,17 +19486,17 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.bitOp.popc.sync.aligned.row.col.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C328),
-            slot("bitOp", C232),
+            slot("mma", C334),
+            slot("bitOp", C238),
             slot("popc", C47),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("row", C222),
-            slot("col", C223),
-            slot("shape", C385),
+            slot("row", C228),
+            slot("col", C229),
+            slot("shape", C391),
             slot("dtype", C13),
-            slot("atype", C231),
-            slot("btype", C231),
+            slot("atype", C237),
+            slot("btype", C237),
             slot("ctype", C13),
         ],
         ignored: &[],
@@ -19069,10 +19508,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G509) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G519) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G517) },
         ],
-        gates: G508,
+        gates: G518,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },

@@ -330,6 +330,10 @@ pub enum Mod {
     Idx,
     /// `.im2col`
     Im2col,
+    /// `.im2col::w`
+    Im2colW,
+    /// `.im2col::w::128`
+    Im2colW128,
     /// `.im2col_no_offs`
     Im2colNoOffs,
     /// `.inc`
@@ -912,6 +916,10 @@ pub enum Mod {
     Texref,
     /// `.tile`
     Tile,
+    /// `.tile::gather4`
+    TileGather4,
+    /// `.tile::scatter4`
+    TileScatter4,
     /// `.to`
     To,
     /// `.trans`
@@ -1158,6 +1166,8 @@ impl Mod {
         Mod::Hs,
         Mod::Idx,
         Mod::Im2col,
+        Mod::Im2colW,
+        Mod::Im2colW128,
         Mod::Im2colNoOffs,
         Mod::Inc,
         Mod::Infinite,
@@ -1449,6 +1459,8 @@ impl Mod {
         Mod::TestWait,
         Mod::Texref,
         Mod::Tile,
+        Mod::TileGather4,
+        Mod::TileScatter4,
         Mod::To,
         Mod::Trans,
         Mod::Trap,
@@ -1654,6 +1666,8 @@ impl Mod {
         "hs",
         "idx",
         "im2col",
+        "im2col::w",
+        "im2col::w::128",
         "im2col_no_offs",
         "inc",
         "infinite",
@@ -1945,6 +1959,8 @@ impl Mod {
         "test_wait",
         "texref",
         "tile",
+        "tile::gather4",
+        "tile::scatter4",
         "to",
         "trans",
         "trap",

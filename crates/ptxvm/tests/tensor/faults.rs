@@ -3,7 +3,7 @@
 use ptxvm::tensor_map::{Element, Im2col, Interleave, Mode, TensorMap};
 use ptxvm::{Device, Error, FaultKind};
 
-use super::{Copy, Direction, ENGINES, kernel, launch, untouched};
+use super::{Copy, Direction, ENGINES, Pattern, kernel, launch, untouched};
 
 /// A copy of 4 rows of 4 words that nothing is wrong with.
 fn good() -> Copy {
@@ -13,8 +13,12 @@ fn good() -> Copy {
 
 /// The fault of a copy on both engines, which say the same, with what is said of it.
 fn fault(direction: Direction, copy: &Copy) -> (FaultKind, String) {
+    fault_of(direction, Pattern::Tile, copy)
+}
+
+fn fault_of(direction: Direction, pattern: Pattern, copy: &Copy) -> (FaultKind, String) {
     let all = ENGINES.map(|engine| {
-        let module = kernel(direction, 2, false);
+        let module = kernel(direction, 2, pattern);
         let (mut memory, mut shared) = (vec![0; 256], untouched());
         match launch(&Device::new(), &module, engine, copy, &mut memory, &mut shared) {
             Err(Error::Fault { fault, .. }) => {
@@ -46,6 +50,9 @@ fn maps_that_do_not_fit_are_told_apart() {
         assert_eq!(kind, FaultKind::TensorMap);
         assert!(text.contains(part), "{text}");
     }
+    let (kind, text) = fault_of(Direction::Load, Pattern::Rows, &good());
+    assert_eq!(kind, FaultKind::TensorMap);
+    assert!(text.contains("more than one row"), "{text}");
     let (kind, text) =
         fault(Direction::Reduce("inc"), &Copy { map: TensorMap { element: Element::S32, ..map }, ..good() });
     assert_eq!(kind, FaultKind::TensorMap);

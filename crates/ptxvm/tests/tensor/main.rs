@@ -19,19 +19,31 @@ enum Direction {
     Reduce(&'static str),
 }
 
+/// What of the tensor is copied.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pattern {
+    Tile,
+    Columns,
+    /// Four rows of a matrix.
+    Rows,
+}
+
 /// A kernel of one warp: its first thread copies the box between the tensor and `tile`, which comes from `out` and goes there.
-fn kernel(direction: Direction, rank: usize, columns: bool) -> Module {
-    let coordinates = ["%c0", "%c1", "%c2", "%c3", "%c4"][..rank].join(", ");
-    let mode = match (columns, direction) {
-        (false, _) => ".tile",
-        (true, Direction::Load) => ".im2col",
-        (true, _) => ".im2col_no_offs",
+fn kernel(direction: Direction, rank: usize, pattern: Pattern) -> Module {
+    let count = if pattern == Pattern::Rows { 5 } else { rank };
+    let coordinates = ["%c0", "%c1", "%c2", "%c3", "%c4"][..count].join(", ");
+    let mode = match (pattern, direction) {
+        (Pattern::Tile, _) => ".tile",
+        (Pattern::Columns, Direction::Load) => ".im2col",
+        (Pattern::Columns, _) => ".im2col_no_offs",
+        (Pattern::Rows, Direction::Load) => ".tile::gather4",
+        (Pattern::Rows, _) => ".tile::scatter4",
     };
     let copy = match direction {
         Direction::Load => {
-            let offsets = match columns {
-                true => format!(", {{{}}}", ["%o0", "%o1", "%o2"][..rank - 2].join(", ")),
-                false => String::new(),
+            let offsets = match pattern {
+                Pattern::Columns => format!(", {{{}}}", ["%o0", "%o1", "%o2"][..rank - 2].join(", ")),
+                _ => String::new(),
             };
             format!(
                 "cp.async.bulk.tensor.{rank}d.shared::cluster.global{mode}.mbarrier::complete_tx::bytes \
@@ -54,7 +66,7 @@ fn kernel(direction: Direction, rank: usize, columns: bool) -> Module {
         _ => "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\n",
     };
     let text = format!(
-        ".version 8.6\n.target sm_90a\n.address_size 64\n\
+        ".version 8.6\n.target sm_100a\n.address_size 64\n\
          .visible .entry test(.param .align 64 .b8 map[128], .param .u64 place, .param .u64 out, .param .u32 at, .param .u32 bytes)\n{{\n\
          .shared .align 1024 .b8 tile[{SHARED}];\n.shared .align 8 .b64 bar;\n\
          .reg .b64 %map, %place, %out, %to;\n.reg .b32 %c<5>, %v<4>, %at, %bytes, %i, %s, %tile;\n.reg .b16 %o<3>;\n.reg .pred %p;\n\

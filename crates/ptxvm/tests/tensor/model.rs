@@ -2,6 +2,8 @@
 
 use ptxvm::tensor_map::{Im2col, Mode, Swizzle, TensorMap};
 
+use super::Pattern;
+
 /// Bytes of shared memory that are looked at.
 pub const SHARED: usize = 8192;
 /// What nobody wrote.
@@ -33,9 +35,17 @@ pub fn size(map: &TensorMap) -> usize {
 }
 
 /// All elements of a copy, whose box begins at `place`; the tensor begins at `origin` of its memory.
-pub fn elements(map: &TensorMap, origin: usize, at: &[i32], offsets: &[u16], place: usize) -> Vec<Element> {
+pub fn elements(
+    map: &TensorMap,
+    origin: usize,
+    pattern: Pattern,
+    at: &[i32],
+    offsets: &[u16],
+    place: usize,
+) -> Vec<Element> {
     let rank = map.rank;
     let rows: Vec<Vec<i64>> = match map.mode {
+        Mode::Tiled(_) if pattern == Pattern::Rows => at[1..].iter().map(|&row| vec![row.into()]).collect(),
         Mode::Tiled(taken) => {
             let count = |d: usize| taken[d].div_ceil(map.steps[d]) as usize;
             let all: usize = (1..rank).map(count).product();

@@ -1,10 +1,10 @@
 //! Random maps and coordinates against the model.
 
-use ptxvm::Device;
 use ptxvm::tensor_map::{Element, Fill, Im2col, Mode, Swizzle, TensorMap};
+use ptxvm::{Device, Module};
 
 use super::model::{SHARED, elements, size};
-use super::{Copy, Direction, ENGINES, kernel, launch, untouched};
+use super::{Copy, Direction, ENGINES, Pattern, kernel, launch, untouched};
 
 /// Numbers that look random, the same in every run.
 struct Random(u64);
@@ -125,6 +125,39 @@ fn random_columns(random: &mut Random, elements: &[Element]) -> Copy {
     Copy { map, at, offsets, place: 128 * random.below(4), bytes: 0 }
 }
 
+/// Four rows of a matrix, some of them outside of it.
+fn random_rows(random: &mut Random, elements: &[Element]) -> Copy {
+    let mut copy = random_tile(random, elements);
+    let Mode::Tiled(taken) = copy.map.mode else { panic!("a tile") };
+    let extents = [copy.map.extents[0], u64::from(1 + random.below(12))];
+    let map = TensorMap::tiled(copy.map.element, ORIGIN, &extents, &[taken[0], 1]);
+    copy.map = TensorMap { swizzle: copy.map.swizzle, fill: copy.map.fill, ..map };
+    lay_out(&mut copy.map, random);
+    copy.at =
+        std::array::from_fn(|i| random.coordinate(extents[i.min(1)], if i == 0 { taken[0] } else { 1 }));
+    copy
+}
+
+impl Pattern {
+    fn random(self, random: &mut Random, elements: &[Element]) -> Copy {
+        match self {
+            Pattern::Tile => random_tile(random, elements),
+            Pattern::Columns => random_columns(random, elements),
+            Pattern::Rows => random_rows(random, elements),
+        }
+    }
+
+    /// A kernel for each number of dimensions that there can be.
+    fn kernels(self, direction: Direction) -> Vec<Option<Module>> {
+        let ranks = match self {
+            Pattern::Tile => 1..=5,
+            Pattern::Columns => 3..=5,
+            Pattern::Rows => 2..=2,
+        };
+        (0..=5).map(|rank| ranks.contains(&rank).then(|| kernel(direction, rank, self))).collect()
+    }
+}
+
 /// Flushes a number if the map says so.
 fn arrives(map: &TensorMap, bytes: &mut [u8]) {
     if matches!(map.element, Element::F32Ftz | Element::Tf32Ftz) {
@@ -135,19 +168,18 @@ fn arrives(map: &TensorMap, bytes: &mut [u8]) {
     }
 }
 
-fn check_loads(count: usize, make: fn(&mut Random, &[Element]) -> Copy, columns: bool) {
+fn check_loads(count: usize, pattern: Pattern) {
     let mut random = Random(7);
-    let modules: Vec<_> =
-        (1..=5).map(|rank| (!columns || rank > 2).then(|| kernel(Direction::Load, rank, columns))).collect();
+    let modules = pattern.kernels(Direction::Load);
     let mut outside = 0;
     for _ in 0..count {
-        let mut copy = make(&mut random, &ELEMENTS);
+        let mut copy = pattern.random(&mut random, &ELEMENTS);
         let map = copy.map;
         assert_eq!(map.check(), Ok(()), "{map:?}");
         let mut memory = random.bytes(MEMORY);
         // Some numbers without an exponent.
         memory.chunks_mut(16).for_each(|chunk| (chunk[2], chunk[3]) = (chunk[2] & 0x7f, chunk[3] & 0x80));
-        let all = elements(&map, ORIGIN as usize, &copy.at, &copy.offsets, copy.place as usize);
+        let all = elements(&map, ORIGIN as usize, pattern, &copy.at, &copy.offsets, copy.place as usize);
         copy.bytes = (all.len() * size(&map)) as u32;
         let mut expected = untouched();
         for element in &all {
@@ -165,7 +197,7 @@ fn check_loads(count: usize, make: fn(&mut Random, &[Element]) -> Copy, columns:
         }
         for engine in ENGINES {
             let (mut before, mut shared) = (memory.clone(), untouched());
-            let module = modules[map.rank - 1].as_ref().unwrap();
+            let module = modules[map.rank].as_ref().unwrap();
             launch(&Device::new(), module, engine, &copy, &mut before, &mut shared)
                 .unwrap_or_else(|error| panic!("{engine:?} {copy:?}: {error}"));
             assert!(before == memory, "{engine:?} {copy:?}");
@@ -178,33 +210,37 @@ fn check_loads(count: usize, make: fn(&mut Random, &[Element]) -> Copy, columns:
 
 #[test]
 fn boxes_are_loaded() {
-    check_loads(200, random_tile, false);
+    check_loads(200, Pattern::Tile);
 }
 
 #[test]
 fn columns_are_loaded() {
-    check_loads(200, random_columns, true);
+    check_loads(200, Pattern::Columns);
+}
+
+#[test]
+fn rows_are_gathered() {
+    check_loads(200, Pattern::Rows);
 }
 
 /// `combine` makes of what is there and what comes what is left.
 fn check_stores(
     count: usize,
     direction: Direction,
-    columns: bool,
+    pattern: Pattern,
     elements_of: &[Element],
     combine: fn(&TensorMap, &mut [u8], &[u8]),
 ) {
     let mut random = Random(9);
-    let modules: Vec<_> =
-        (1..=5).map(|rank| (!columns || rank > 2).then(|| kernel(direction, rank, columns))).collect();
+    let modules = pattern.kernels(direction);
     for _ in 0..count {
-        let make = if columns { random_columns } else { random_tile };
-        let mut copy = make(&mut random, elements_of);
+        let mut copy = pattern.random(&mut random, elements_of);
         copy.offsets = [0; 3];
         let map = copy.map;
         let (memory, shared) = (random.bytes(MEMORY), random.bytes(SHARED));
         let mut expected = memory.clone();
-        for element in elements(&map, ORIGIN as usize, &copy.at, &copy.offsets, copy.place as usize) {
+        for element in elements(&map, ORIGIN as usize, pattern, &copy.at, &copy.offsets, copy.place as usize)
+        {
             if let Some(to) = element.global {
                 let size = size(&map);
                 combine(&map, &mut expected[to..to + size], &shared[element.shared..element.shared + size]);
@@ -212,7 +248,7 @@ fn check_stores(
         }
         for engine in ENGINES {
             let (mut after, mut tile) = (memory.clone(), shared.clone());
-            let module = modules[map.rank - 1].as_ref().unwrap();
+            let module = modules[map.rank].as_ref().unwrap();
             launch(&Device::new(), module, engine, &copy, &mut after, &mut tile)
                 .unwrap_or_else(|error| panic!("{engine:?} {copy:?}: {error}"));
             assert!(tile == shared, "{engine:?} {copy:?}");
@@ -223,9 +259,9 @@ fn check_stores(
 }
 
 #[test]
-fn boxes_and_columns_are_stored() {
-    for columns in [false, true] {
-        check_stores(100, Direction::Store, columns, &ELEMENTS, |_, to, from| to.copy_from_slice(from));
+fn all_patterns_are_stored() {
+    for pattern in [Pattern::Tile, Pattern::Columns, Pattern::Rows] {
+        check_stores(100, Direction::Store, pattern, &ELEMENTS, |_, to, from| to.copy_from_slice(from));
     }
 }
 
@@ -255,10 +291,17 @@ fn integers_are_reduced() {
         to.iter_mut().zip(from).for_each(|(to, from)| *to ^= from);
     };
     let words = [Element::U32, Element::S32];
-    check_stores(40, Direction::Reduce("add"), false, &[Element::U32, Element::S32, Element::U64], add);
-    check_stores(20, Direction::Reduce("add"), true, &words, add);
-    check_stores(40, Direction::Reduce("max"), false, &words, max);
-    check_stores(40, Direction::Reduce("xor"), false, &[Element::U32, Element::S64], bits);
+    check_stores(
+        40,
+        Direction::Reduce("add"),
+        Pattern::Tile,
+        &[Element::U32, Element::S32, Element::U64],
+        add,
+    );
+    check_stores(20, Direction::Reduce("add"), Pattern::Columns, &words, add);
+    check_stores(40, Direction::Reduce("max"), Pattern::Tile, &words, max);
+    check_stores(40, Direction::Reduce("add"), Pattern::Rows, &words, add);
+    check_stores(40, Direction::Reduce("xor"), Pattern::Tile, &[Element::U32, Element::S64], bits);
 }
 
 #[test]
@@ -274,5 +317,5 @@ fn floating_point_numbers_are_reduced() {
         let bits = if sum.is_nan() { 0x7fff_ffff } else { sum.to_bits() };
         to.copy_from_slice(&bits.to_le_bytes());
     }
-    check_stores(40, Direction::Reduce("add"), false, &[Element::F32], add);
+    check_stores(40, Direction::Reduce("add"), Pattern::Tile, &[Element::F32], add);
 }

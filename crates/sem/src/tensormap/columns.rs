@@ -88,7 +88,7 @@ mod tests {
         let map = images(Im2col { channels: 16, pixels: 25, ..Default::default() }, [1; 5]);
         let expected: Vec<i64> = (7..32).collect();
         assert_eq!(pixels(&map, [0, 2, 1, 0, 0], [0; 3]), numbers(&expected));
-        assert_eq!((map.row_bytes(), map.box_bytes()), (16, 400));
+        assert_eq!((map.row_bytes(), map.box_bytes(&Place::Columns([0; 5], [0; 3]))), (16, 400));
     }
 
     #[test]

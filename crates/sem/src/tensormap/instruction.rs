@@ -10,11 +10,14 @@ impl Place {
     /// The place that an instruction names with its coordinates and offsets.
     pub fn of(picks: &Picks, coordinates: &[u64], offsets: &[u64]) -> Place {
         let at = std::array::from_fn(|i| coordinates.get(i).map_or(0, |&coordinate| coordinate as i32));
-        if picks.has(Mod::Im2col) || picks.has(Mod::Im2colNoOffs) {
-            Place::Columns(at, std::array::from_fn(|i| offsets.get(i).map_or(0, |&offset| offset as u16)))
-        } else {
-            Place::Tile(at)
-        }
+        let offset = |i: usize| offsets.get(i).map_or(0, |&offset| offset as u16);
+        let place = |m: &Mod| match m {
+            Mod::Im2col | Mod::Im2colNoOffs => Some(Place::Columns(at, std::array::from_fn(offset))),
+            Mod::TileGather4 | Mod::TileScatter4 => Some(Place::Rows(at)),
+            Mod::Im2colW | Mod::Im2colW128 => Some(Place::WideColumns),
+            _ => None,
+        };
+        picks.mods().iter().find_map(place).unwrap_or(Place::Tile(at))
     }
 }
 

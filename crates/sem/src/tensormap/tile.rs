@@ -12,6 +12,10 @@ pub enum Place {
     Tile([i32; MOST_DIMENSIONS]),
     /// Columns from the pixel of these coordinates on; the offsets are added to its inner coordinates (9.7.9.25.5.2, `im2colInfo`).
     Columns([i32; MOST_DIMENSIONS], [u16; 3]),
+    /// Four rows of a matrix, each of the box's width: the first column, and the number of each row (`.tile::gather4`, `.tile::scatter4`).
+    Rows([i32; MOST_DIMENSIONS]),
+    /// Columns along the width (`.im2col::w`, `.im2col::w::128`).
+    WideColumns,
 }
 
 /// Why a map does not fit an instruction.
@@ -25,6 +29,8 @@ pub enum Misfit {
     Interleaved,
     /// Columns along the width.
     Wide,
+    /// The boxes of a map of which single rows are taken have more than one.
+    Box,
     /// The first coordinate of elements of less than a byte is no multiple of this.
     Start(u32),
     /// The address or a stride of the tensor is no multiple of 16 bytes.
@@ -46,6 +52,9 @@ impl std::fmt::Display for Misfit {
             }
             Misfit::Wide => {
                 f.write_str("the tensor map is for columns along the width, which are not executed")
+            }
+            Misfit::Box => {
+                f.write_str("the box of the tensor map has more than one row, of which four are named")
             }
             Misfit::Start(unit) => write!(f, "the first coordinate is no multiple of {unit}"),
             Misfit::Alignment => {
@@ -141,8 +150,10 @@ impl TensorMap {
     pub fn fits(&self, rank: usize, place: &Place) -> Result<(), Misfit> {
         let first = match (place, self.mode) {
             _ if rank != self.rank => return Err(Misfit::Rank(self.rank)),
-            (_, Mode::Im2colWide { .. }) => return Err(Misfit::Wide),
-            (Place::Tile(at), Mode::Tiled(_)) | (Place::Columns(at, _), Mode::Im2col(_)) => at[0],
+            (Place::WideColumns, _) | (_, Mode::Im2colWide { .. }) => return Err(Misfit::Wide),
+            (Place::Rows(_), Mode::Tiled(extents)) if extents[1] != 1 => return Err(Misfit::Box),
+            (Place::Tile(at) | Place::Rows(at), Mode::Tiled(_))
+            | (Place::Columns(at, _), Mode::Im2col(_)) => at[0],
             _ => return Err(Misfit::Mode),
         };
         if self.interleave != Interleave::None {
@@ -185,14 +196,17 @@ impl TensorMap {
         self.element.group().map_or(bytes, |(global, shared)| bytes / global as u64 * shared as u64)
     }
 
-    /// Number of the lines of a box.
-    fn lines(&self) -> u64 {
-        self.taken().iter().skip(1).product()
+    /// Number of the lines of what is taken at a place.
+    fn lines(&self, place: &Place) -> u64 {
+        match place {
+            Place::Rows(at) => at.len() as u64 - 1,
+            _ => self.taken().iter().skip(1).product(),
+        }
     }
 
-    /// Bytes that a copy of a box moves, those outside of the tensor included: what it tells an mbarrier object.
-    pub fn box_bytes(&self) -> u64 {
-        self.lines() * self.shared_row_bytes()
+    /// Bytes that a copy moves, those outside of the tensor included: what it tells an mbarrier object.
+    pub fn box_bytes(&self, place: &Place) -> u64 {
+        self.lines(place) * self.shared_row_bytes()
     }
 
     /// Bytes from one line of the box to the next in shared memory: whole units of 16, and swizzled ones the whole span.
@@ -200,19 +214,22 @@ impl TensorMap {
         self.shared_row_bytes().next_multiple_of(16).max(self.swizzle.span())
     }
 
-    /// Bytes of shared memory that a box takes: whole spans.
-    pub fn shared_bytes(&self) -> u64 {
-        (self.lines() * self.pitch()).next_multiple_of(self.swizzle.span().max(16))
+    /// Bytes of shared memory that a copy takes: whole spans.
+    pub fn shared_bytes(&self, place: &Place) -> u64 {
+        (self.lines(place) * self.pitch()).next_multiple_of(self.swizzle.span().max(16))
     }
 
     /// The lines of what is taken at a place that the map [fits](TensorMap::fits).
     pub fn rows(&self, place: &Place) -> impl Iterator<Item = Row> + use<> {
         let (map, pitch, place) = (*self, self.pitch(), *place);
         let mut walk = columns::Walk::new(self, &place);
-        (0..self.lines()).map(move |i| {
+        (0..self.lines(&place)).map(move |i| {
             let at = match (&place, &mut walk) {
                 (Place::Columns(..), Some(walk)) => walk.next_pixel(),
                 (Place::Columns(at, _) | Place::Tile(at), _) => map.line(at, i),
+                (Place::Rows(at), _) => [at[0].into(), at[i as usize + 1].into(), 0, 0, 0],
+                // It fits no map.
+                (Place::WideColumns, _) => [0; MOST_DIMENSIONS],
             };
             map.row(at, i * pitch)
         })
@@ -299,6 +316,8 @@ impl TensorMap {
 mod tests {
     use super::*;
 
+    const TILE: Place = Place::Tile([0; MOST_DIMENSIONS]);
+
     fn matrix() -> TensorMap {
         TensorMap {
             mode: Mode::Tiled([4, 3, 1, 1, 1]),
@@ -326,7 +345,7 @@ mod tests {
         let expected =
             [(0, 0..16, 0x1000 + 48 + 8), (16, 0..16, 0x1000 + 96 + 8), (32, 0..16, 0x1000 + 144 + 8)];
         assert_eq!(rows, expected);
-        assert_eq!((matrix().box_bytes(), matrix().shared_bytes()), (48, 48));
+        assert_eq!((matrix().box_bytes(&TILE), matrix().shared_bytes(&TILE)), (48, 48));
     }
 
     #[test]
@@ -340,18 +359,31 @@ mod tests {
     }
 
     #[test]
+    fn four_rows_are_taken_wherever_they_are() {
+        let map = TensorMap { mode: Mode::Tiled([4, 1, 1, 1, 1]), swizzle: Swizzle::Bytes32, ..matrix() };
+        let place = Place::Rows([8, 3, 5, 0, -1]);
+        assert_eq!(map.fits(2, &place), Ok(()));
+        let rows: Vec<_> = map.rows(&place).map(|row| (row.shared, row.inside, row.global)).collect();
+        let outside = |at| (at, 0..0, 0x1000);
+        assert_eq!(rows, [(0, 0..8, 0x1000 + 144 + 32), outside(32), (64, 0..8, 0x1000 + 32), outside(96)]);
+        assert_eq!((map.box_bytes(&place), map.shared_bytes(&place)), (64, 128));
+        assert_eq!(matrix().fits(2, &place), Err(Misfit::Box));
+        assert_eq!(map.fits(2, &Place::WideColumns), Err(Misfit::Wide));
+    }
+
+    #[test]
     fn steps_leave_elements_out() {
         let map = TensorMap { steps: [3, 2, 1, 1, 1], ..matrix() };
         let expected = [(0, 0..16, 0x1000), (16, 0..16, 0x1000 + 96)];
         assert_eq!(rows(&map, 0, 0), expected);
-        assert_eq!(map.box_bytes(), 32);
+        assert_eq!(map.box_bytes(&TILE), 32);
     }
 
     #[test]
     fn short_rows_of_a_swizzle_take_its_whole_span() {
         let map = TensorMap { swizzle: Swizzle::Bytes64, ..matrix() };
         assert_eq!(rows(&map, 0, 0).iter().map(|row| row.0).collect::<Vec<_>>(), [0, 64, 128]);
-        assert_eq!((map.box_bytes(), map.shared_bytes()), (48, 192));
+        assert_eq!((map.box_bytes(&TILE), map.shared_bytes(&TILE)), (48, 192));
     }
 
     /// The patterns of the manual's figures: which unit of which row stands first.
@@ -406,15 +438,15 @@ mod tests {
             ..matrix()
         };
         let of_6 = packed(Element::U6Align16);
-        assert_eq!((of_6.row_bytes(), of_6.box_bytes(), of_6.shared_bytes()), (96, 256, 256));
+        assert_eq!((of_6.row_bytes(), of_6.box_bytes(&TILE), of_6.shared_bytes(&TILE)), (96, 256, 256));
         assert_eq!(pieces(&of_6, 0)[..2], [(0..12, 0), (12..24, 16)]);
         assert_eq!(rows(&of_6, 128, 3), [(0, 0..96, 0x1000 + 3 * 256 + 96), (128, 0..0, 0x1000)]);
         let of_4 = packed(Element::U4Align16);
-        assert_eq!((of_4.row_bytes(), of_4.box_bytes()), (64, 256));
+        assert_eq!((of_4.row_bytes(), of_4.box_bytes(&TILE)), (64, 256));
         assert_eq!(pieces(&of_4, 128)[7], (56..64, 128 + 112));
         assert_eq!(of_4.fits(2, &Place::Tile([64, 0, 0, 0, 0])), Err(Misfit::Start(128)));
         let without = packed(Element::U4Align8);
-        assert_eq!((without.row_bytes(), without.box_bytes()), (64, 128));
+        assert_eq!((without.row_bytes(), without.box_bytes(&TILE)), (64, 128));
         assert_eq!(rows(&without, -2, 0)[0], (0, 1..64, 0x1000));
         assert_eq!(without.fits(2, &Place::Tile([3, 0, 0, 0, 0])), Err(Misfit::Start(2)));
     }

@@ -83,7 +83,7 @@ impl Chunk<'_> {
                     false => object,
                 };
                 let to = if op.is_pair() { (space, object) } else { (op.shared.space, to) };
-                self.complete_copy(map.box_bytes(), (space, object), to, lane, shared, span)?;
+                self.complete_copy(map.box_bytes(&place), (space, object), to, lane, shared, span)?;
             }
         }
         Ok(())
@@ -143,7 +143,8 @@ impl Chunk<'_> {
     /// Where the box is in shared memory.
     fn box_region(&self, transfer: &Transfer, shared: &Shared, at: u64, write: bool) -> Step<Region> {
         let space = transfer.op.shared.space;
-        let request = Request { space, bytes: transfer.map.shared_bytes(), write, span: transfer.span };
+        let request =
+            Request { space, bytes: transfer.map.shared_bytes(&transfer.place), write, span: transfer.span };
         let fault = |kind| Err(self.access_fault(kind, &request, transfer.lane, at));
         if !at.is_multiple_of(BOX_ALIGN) {
             return fault(FaultKind::Misaligned);
@@ -345,6 +346,6 @@ impl Chunk<'_> {
 
     /// Bytes that an mbarrier object is told of by a lane's copy.
     pub(super) fn tensor_bytes(&self, op: &CopyTensor, active: &Active, lane: usize) -> u64 {
-        self.tensor(op, active, lane, Span::default()).map_or(0, |(map, _)| map.box_bytes())
+        self.tensor(op, active, lane, Span::default()).map_or(0, |(map, place)| map.box_bytes(&place))
     }
 }
