@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::{Outcome, Site, succeed};
 
 const REPOSITORY: &str = "https://github.com/NVIDIA/cuda-samples";
-/// nvcc and what samples include, which unpack into one tree. The samples are older than Thrust without `thrust::make_tuple`.
+/// nvcc and what samples include; those of NVIDIA unpack into one tree. The samples are older than Thrust without `thrust::make_tuple`.
 const PACKAGES: &[&str] = &[
     "nvidia-cuda-nvcc==13.*",
     "nvidia-nvvm==13.*",
@@ -21,6 +21,7 @@ const PACKAGES: &[&str] = &[
     "nvidia-cuda-profiler-api==13.*",
     "nvidia-nvtx==13.*",
     "nvidia-curand==10.*",
+    "libboost-headers==1.88.*",
 ];
 /// At least so many must pass.
 const BAR: usize = 70;
@@ -63,6 +64,8 @@ struct Place {
     device: String,
     samples: PathBuf,
     toolkit: PathBuf,
+    /// Headers of Boost.
+    boost: PathBuf,
     libraries: PathBuf,
 }
 
@@ -122,8 +125,9 @@ fn prepare(site: &Site) -> Result<Place, String> {
             .map_err(|error| format!("{}: {error}", installed.display()))?;
     }
     let toolkit = fs::read_dir(environment.join("lib")).ok().and_then(|mut folders| folders.next()?.ok());
-    let toolkit =
-        toolkit.ok_or("the environment of Python has no packages")?.path().join("site-packages/nvidia/cu13");
+    let toolkit = toolkit.ok_or("the environment of Python has no packages")?.path().join("site-packages");
+    let boost = toolkit.join("libboost_headers/include");
+    let toolkit = toolkit.join("nvidia/cu13");
     let libraries = scratch.join("lib");
     fs::create_dir_all(&libraries).map_err(|error| format!("{}: {error}", libraries.display()))?;
     for (name, target) in [
@@ -136,7 +140,7 @@ fn prepare(site: &Site) -> Result<Place, String> {
         let _ = fs::remove_file(&link);
         symlink(built.join(target), &link).map_err(|error| format!("{}: {error}", link.display()))?;
     }
-    Ok(Place { device: site.device.clone(), samples: samples.join("Samples"), toolkit, libraries })
+    Ok(Place { device: site.device.clone(), samples: samples.join("Samples"), toolkit, boost, libraries })
 }
 
 impl Place {
@@ -157,7 +161,7 @@ impl Place {
         let mut nvcc = Command::new("nice");
         nvcc.arg(self.toolkit.join("bin/nvcc")).current_dir(self.folder(sample));
         nvcc.args(["-std=c++17", "--extended-lambda", "-gencode", "arch=compute_80,code=compute_80"]);
-        nvcc.args(["-I../../../Common", "-Iinc"]);
+        nvcc.args(["-I../../../Common", "-Iinc", "-I"]).arg(&self.boost);
         nvcc
     }
 
