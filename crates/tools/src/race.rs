@@ -515,6 +515,10 @@ impl Races {
     pub fn exit(&mut self, ctaid: [u32; 3], threads: &[u32]) -> bool {
         self.exited += threads.len() as u64;
         let index = self.index(ctaid);
+        if threads.len() == self.threads as usize && !self.blocks.contains_key(&index) {
+            // It has done nothing that anybody wanted to know.
+            return true;
+        }
         let block = self.block(ctaid);
         block.order.exit(threads);
         let over = block.order.exited_count >= block.order.threads;

@@ -9,6 +9,7 @@ use vm::{BlockAccess, BlockAddresses};
 use crate::block::{Threads, contains, members};
 
 /// An access of several threads to come back to.
+#[derive(Clone, Copy)]
 pub(crate) struct Entry {
     pub place: u32,
     pub bytes: u64,
@@ -16,6 +17,7 @@ pub(crate) struct Entry {
     addresses: Addresses,
 }
 
+#[derive(Clone, Copy)]
 enum Addresses {
     Even {
         start: u64,
@@ -23,19 +25,53 @@ enum Addresses {
         step: u64,
         pitch: u64,
     },
-    /// Of the threads that access.
-    Each(Box<[u64]>),
+    /// Of the threads that access: where they begin in [`Log::addresses`].
+    Each(usize),
 }
 
-impl Entry {
+/// Accesses, one after the other.
+#[derive(Default)]
+pub(crate) struct Log {
+    pub entries: Vec<Entry>,
+    addresses: Vec<u64>,
+}
+
+impl Log {
+    fn clear(&mut self) {
+        self.entries.clear();
+        self.addresses.clear();
+    }
+
     /// Threads and their addresses, ascending.
-    pub fn accesses(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        members(&self.threads).enumerate().map(|(index, thread)| match &self.addresses {
+    pub fn accesses<'a>(&'a self, entry: &'a Entry) -> impl Iterator<Item = (u32, u64)> + 'a {
+        members(&entry.threads).enumerate().map(|(index, thread)| match entry.addresses {
             Addresses::Even { start, width, step, pitch } => {
-                (thread, even_address(*start, (*width, *step, *pitch), thread))
+                (thread, even_address(start, (width, step, pitch), thread))
             }
-            Addresses::Each(addresses) => (thread, addresses[index]),
+            Addresses::Each(first) => (thread, self.addresses[first + index]),
         })
+    }
+
+    /// Adds an access.
+    fn push(&mut self, access: &BlockAccess, place: u32) {
+        let addresses = match access.addresses {
+            BlockAddresses::Even { start, width, step, pitch } => {
+                Addresses::Even { start, width, step, pitch }
+            }
+            BlockAddresses::Each(all) => {
+                let first = self.addresses.len();
+                members(access.threads).for_each(|thread| self.addresses.push(all[thread as usize]));
+                Addresses::Each(first)
+            }
+        };
+        self.entries.push(Entry { place, bytes: access.bytes, threads: *access.threads, addresses });
+    }
+
+    /// Takes the last one away.
+    fn pop(&mut self) {
+        if let Some(Entry { addresses: Addresses::Each(first), .. }) = self.entries.pop() {
+            self.addresses.truncate(first);
+        }
     }
 }
 
@@ -86,8 +122,9 @@ const MARKS: u32 = 2048;
 /// All words are accessed by one thread: more of them than any access has.
 const ONE_THREAD: u32 = 31;
 
-/// More entries are not kept.
+/// More entries are not kept, nor more addresses of their threads.
 const MOST_ENTRIES: usize = 4096;
+const MOST_ADDRESSES: usize = 1 << 17;
 /// Shared memory ends before.
 const MOST_BYTES: u64 = 1 << 18;
 
@@ -99,7 +136,9 @@ pub(crate) struct Segment {
     writes: Vec<u32>,
     /// By word: who accessed it otherwise.
     others: Vec<u32>,
-    log: Vec<Entry>,
+    log: Log,
+    /// All of the log is of this kind. As long as that excludes no other of its kind, its words have no marks.
+    only: Option<How>,
     /// Accesses are noted one by one; and for good.
     apart: bool,
     for_good: bool,
@@ -111,7 +150,8 @@ impl Default for Segment {
             now: MARKS,
             writes: Vec::new(),
             others: Vec::new(),
-            log: Vec::new(),
+            log: Log::default(),
+            only: None,
             apart: false,
             for_good: false,
         }
@@ -122,6 +162,7 @@ impl Segment {
     /// All threads have met: nothing before races with anything after. False if accesses are noted one by one for good.
     pub fn begin(&mut self) -> bool {
         self.log.clear();
+        self.only = None;
         self.apart = self.for_good;
         match self.now.checked_add(2 * MARKS) {
             Some(_) => self.now += MARKS,
@@ -141,7 +182,7 @@ impl Segment {
     }
 
     /// From now on accesses are noted one by one, until the next barrier or `for_good`. Returns those so far.
-    pub fn end(&mut self, for_good: bool) -> Vec<Entry> {
+    pub fn end(&mut self, for_good: bool) -> Log {
         self.for_good |= for_good;
         self.apart = true;
         std::mem::take(&mut self.log)
@@ -151,42 +192,56 @@ impl Segment {
     pub fn note(&mut self, access: &BlockAccess, place: u32, how: How) -> bool {
         let bytes = access.bytes;
         let fits = matches!(bytes, 4 | 8 | 16) || how == How::Read && matches!(bytes, 1 | 2);
-        if self.apart || !fits || self.log.len() >= MOST_ENTRIES {
+        let is_full = self.log.entries.len() >= MOST_ENTRIES || self.log.addresses.len() >= MOST_ADDRESSES;
+        if self.apart || !fits || is_full {
             return false;
         }
+        self.log.push(access, place);
+        // Reads do not race with reads, nor atomic operations with such.
+        let only = *self.only.get_or_insert(how);
+        if how != How::Write && only == how {
+            return true;
+        }
+        let last = self.log.entries.len() - 1;
+        let unmarked = if only == How::Write { last } else { 0 };
+        self.only = Some(How::Write);
+        let fine = (unmarked..last).all(|index| self.mark(index, only)) && self.mark(last, how);
+        if !fine {
+            self.log.pop();
+        }
+        fine
+    }
+
+    /// Marks the words of an access of the log. False if that could race with another one, or has to be noted thread by thread for other
+    /// reasons.
+    fn mark(&mut self, index: usize, how: How) -> bool {
+        let Entry { bytes, threads, addresses, .. } = self.log.entries[index];
         let words = bytes.div_ceil(4) as usize;
-        let addresses = match access.addresses {
-            BlockAddresses::Even { start, width, step, pitch } => {
-                if !self.note_even(access.threads, start, (width, step, pitch), bytes, how) {
-                    return false;
-                }
-                Addresses::Even { start, width, step, pitch }
+        let first = match addresses {
+            Addresses::Even { start, width, step, pitch } => {
+                return self.note_even(&threads, start, (width, step, pitch), bytes, how);
             }
-            BlockAddresses::Each(all) => {
-                let each = |thread: u32| all[thread as usize];
-                let accessed: Box<[u64]> = members(access.threads).map(each).collect();
-                let (least, greatest, either) =
-                    accessed.iter().fold((u64::MAX, 0, 0), |(least, greatest, either), &at| {
-                        (at.min(least), at.max(greatest), at | either)
-                    });
-                if !self.has_room(least, greatest, bytes) || !either.is_multiple_of(bytes) {
-                    return false;
-                }
-                let mut each = members(access.threads).zip(accessed.iter().copied());
-                let fine = match words {
-                    1 => self.note_each(each, how),
-                    _ => each.all(|(thread, address)| {
-                        self.note_words(address as usize / 4, words, thread, ONE_THREAD, how)
-                    }),
-                };
-                if !fine {
-                    return false;
-                }
-                Addresses::Each(accessed)
-            }
+            Addresses::Each(first) => first,
         };
-        self.log.push(Entry { place, bytes, threads: *access.threads, addresses });
-        true
+        let count = threads.iter().map(|word| word.count_ones() as usize).sum::<usize>();
+        // To be put back.
+        let all = std::mem::take(&mut self.log.addresses);
+        let accessed = &all[first..][..count];
+        let (least, greatest, either) =
+            accessed.iter().fold((u64::MAX, 0, 0), |(least, greatest, either), &at| {
+                (at.min(least), at.max(greatest), at | either)
+            });
+        let mut each = members(&threads).zip(accessed.iter().copied());
+        let fine = self.has_room(least, greatest, bytes)
+            && either.is_multiple_of(bytes)
+            && match words {
+                1 => self.note_each(each, how),
+                _ => each.all(|(thread, address)| {
+                    self.note_words(address as usize / 4, words, thread, ONE_THREAD, how)
+                }),
+            };
+        self.log.addresses = all;
+        fine
     }
 
     /// All accesses from `least` to `greatest` are aligned, in memory that can be, and have their marks.

@@ -84,22 +84,26 @@ pub(crate) const ROW_BYTES: u64 = 64;
 /// A part of memory.
 struct Page {
     /// Of each row the cell of its first element: the thread of each further element is the next one. Not of those that have cells.
-    rows: [Cell; PAGE_WORDS / ROW_WORDS],
+    rows: Box<[Cell; PAGE_WORDS / ROW_WORDS]>,
     /// Rows whose words have cells of their own, a bit each.
     apart: u64,
     cells: Option<Box<[Cell; PAGE_WORDS]>>,
 }
 
+/// Cells without accesses, made where they are to be.
+fn boxed<const N: usize>() -> Box<[Cell; N]> {
+    vec![Cell::default(); N].try_into().unwrap_or_else(|_| unreachable!())
+}
+
 impl Default for Page {
     fn default() -> Page {
-        Page { rows: [Cell::default(); PAGE_WORDS / ROW_WORDS], apart: 0, cells: None }
+        Page { rows: boxed(), apart: 0, cells: None }
     }
 }
 
 impl Page {
     fn cells(&mut self) -> &mut [Cell; PAGE_WORDS] {
-        let new = || vec![Cell::default(); PAGE_WORDS].try_into().unwrap_or_else(|_| unreachable!());
-        self.cells.get_or_insert_with(new)
+        self.cells.get_or_insert_with(boxed)
     }
 }
 
@@ -184,6 +188,10 @@ impl Shadow {
         }
         let cell = &mut page.rows[row];
         let new = Record { mask: bytes as u8, ..record };
+        if !cell.write.is(PRESENT) && !cell.other.is(PRESENT) {
+            *(if context.is_weak_write() { &mut cell.write } else { &mut cell.other }) = new;
+            return true;
+        }
         let is_same_row = |earlier: &Record| (earlier.thread, earlier.mask) == (new.thread, new.mask);
         let is_before = |earlier: &Record| {
             earlier.block == new.block && (is_same_row(earlier) || earlier.epoch < context.floor())

@@ -57,8 +57,9 @@ impl Races {
     pub fn settle(&mut self, ctaid: [u32; 3], for_good: bool) {
         let index = self.index(ctaid);
         let Some(mut block) = self.blocks.remove(&index) else { return };
-        for entry in block.segment.end(for_good) {
-            for (thread, address) in entry.accesses() {
+        let log = block.segment.end(for_good);
+        for entry in &log.entries {
+            for (thread, address) in log.accesses(entry) {
                 let stamp = Stamp { block: index, thread: thread as u16, epoch: block.order.epoch(thread) };
                 let (space, bytes) = (Space::Shared, entry.bytes);
                 let lane = LaneAccess { block: ctaid, thread, space, address, owner: ctaid, bytes };
@@ -111,7 +112,10 @@ fn access_rows(global: &mut Shadow, access: &BlockAccess, order: &BlockOrder, mu
             continue;
         }
         let stamp = Stamp { block: order.index, thread: first as u16, epoch: order.floor() };
-        let address = even_address(start, (width, step, pitch), first);
+        let address = match is_linear {
+            true => start.wrapping_add(step.wrapping_mul(first.into())),
+            false => even_address(start, (width, step, pitch), first),
+        };
         now.thread = first;
         if global.access_row(address, Record::new(stamp, now.number(), false), bytes, &mut now) {
             left[word] &= !row;
