@@ -1,9 +1,11 @@
-//! What the tools cost: the kernels of the other benches with each tool against the same launches without, on one host thread.
+//! What the tools cost: the kernels of the other benches with each tool against the same launches without, on one host thread; and how
+//! much faster launches that are checked are on all host threads than on one.
 //!
-//! `cargo bench -p ptxvm --bench tools` prints the ratios of the shortest processor times of several launches; with names of kernels
-//! behind `--`, of those.
+//! `cargo bench -p ptxvm --bench tools` prints the medians of several ratios, each of the shortest of several launches, and for all host
+//! threads the ratio of the shortest of all; with names of kernels behind `--`, of those.
 
 use std::path::Path;
+use std::time::Instant;
 
 use cpu_time::ProcessTime;
 use ptxvm::{Arg, Checker, Device, Module, Tools};
@@ -23,7 +25,7 @@ fn floats(device: &Device, count: usize) -> Arg {
     Arg::from(&device.array(&values).expect("room"))
 }
 
-const CASES: [Case; 6] = [
+static CASES: [Case; 6] = [
     Case {
         name: "saxpy",
         grid: [1024, 1, 1],
@@ -81,46 +83,90 @@ const CASES: [Case; 6] = [
     },
 ];
 
-/// Seconds of the shortest of several launches.
-fn time(case: &Case, tools: Tools) -> Result<f64, ptxvm::Error> {
-    let file = Path::new(EXAMPLES).join(case.name).join(format!("{}.ptx", case.name));
-    let module = Module::from_file(file)?.for_tools(tools);
-    let device = Device::new();
-    let loaded = device.load(&module)?;
-    let args = (case.args)(&device);
-    let mut best = f64::INFINITY;
-    for _ in 0..9 {
-        let mut launch = loaded.launch(case.name).grid(case.grid).block(case.block);
-        launch = args.iter().fold(launch, |launch, arg| launch.arg(arg.clone()));
-        launch = launch.configure(|config| config.threads = Some(1));
-        if !tools.is_empty() {
-            launch = launch.check(&Checker::shared(tools));
-        }
-        let start = ProcessTime::now();
-        launch.run()?;
-        best = best.min(start.elapsed().as_secs_f64());
+/// Launches of which the shortest counts, and how often that is done.
+const LAUNCHES: usize = 9;
+const ROUNDS: usize = 7;
+
+/// A case with tools, ready to be launched.
+struct Prepared {
+    case: &'static Case,
+    tools: Tools,
+    loaded: ptxvm::Loaded,
+    args: Vec<Arg>,
+}
+
+impl Prepared {
+    fn new(case: &'static Case, tools: Tools) -> Result<Prepared, ptxvm::Error> {
+        let file = Path::new(EXAMPLES).join(case.name).join(format!("{}.ptx", case.name));
+        let module = Module::from_file(file)?.for_tools(tools);
+        let device = Device::new();
+        let loaded = device.load(&module)?;
+        let args = (case.args)(&device);
+        Ok(Prepared { case, tools, loaded, args })
     }
-    Ok(best)
+
+    /// The shortest of several launches on so many host threads, in seconds: of processor time, or as clocks have it.
+    fn time(&self, threads: Option<usize>, of_clock: bool) -> Result<f64, ptxvm::Error> {
+        let mut best = f64::INFINITY;
+        for _ in 0..LAUNCHES {
+            let mut launch = self.loaded.launch(self.case.name).grid(self.case.grid).block(self.case.block);
+            launch = self.args.iter().fold(launch, |launch, arg| launch.arg(arg.clone()));
+            launch = launch.configure(|config| config.threads = threads);
+            if !self.tools.is_empty() {
+                launch = launch.check(&Checker::shared(self.tools));
+            }
+            let (start, clock) = (ProcessTime::now(), Instant::now());
+            launch.run()?;
+            let seconds = if of_clock { clock.elapsed() } else { start.elapsed() }.as_secs_f64();
+            best = best.min(seconds);
+        }
+        Ok(best)
+    }
+}
+
+/// The middle one.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// A row of the table.
+fn row(case: &'static Case) -> Result<String, Box<dyn std::error::Error>> {
+    let plain = Prepared::new(case, Tools::default())?;
+    let (mut cells, mut times) = (Vec::new(), Vec::new());
+    for names in ["racecheck", "initcheck", "synccheck", "all"] {
+        let checked = Prepared::new(case, names.parse()?)?;
+        let mut ratios = Vec::new();
+        for _ in 0..ROUNDS {
+            // One right after the other, since the machine may be busy otherwise.
+            let time = plain.time(Some(1), false)?;
+            ratios.push(checked.time(Some(1), false)? / time);
+            times.push(time);
+        }
+        cells.push(format!("{:.1}x", median(ratios)));
+    }
+    let checked = Prepared::new(case, Tools::ALL)?;
+    // The shortest of all: at other times the cores have other things to do.
+    let (mut alone, mut together) = (f64::INFINITY, f64::INFINITY);
+    for _ in 0..ROUNDS {
+        alone = alone.min(checked.time(Some(1), true)?);
+        together = together.min(checked.time(None, true)?);
+    }
+    let time = median(times) * 1e3;
+    Ok(format!("| {} | {time:.2} ms | {} | {:.1} |", case.name, cells.join(" | "), alone / together))
 }
 
 fn main() {
-    println!("| kernel | without | racecheck | initcheck | synccheck | all |\n|---|---|---|---|---|---|");
+    println!(
+        "| kernel | without | racecheck | initcheck | synccheck | all | all: faster on all host threads |"
+    );
+    println!("|---|---|---|---|---|---|---|");
     // `--bench` comes from cargo.
     let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     for case in CASES.iter().filter(|case| wanted.is_empty() || wanted.iter().any(|name| name == case.name)) {
-        let row = ["", "racecheck", "initcheck", "synccheck", "all"].map(|names| {
-            names
-                .parse()
-                .map_err(|error: String| error)
-                .and_then(|tools| time(case, tools).map_err(|error| error.to_string()))
-        });
-        match row {
-            [Ok(plain), rest @ ..] => {
-                let ratios =
-                    rest.map(|time| time.map_or_else(|error| error, |t| format!("{:.1}x", t / plain)));
-                println!("| {} | {:.2} ms | {} |", case.name, plain * 1e3, ratios.join(" | "));
-            }
-            [Err(error), ..] => println!("| {} | {error} |", case.name),
+        match row(case) {
+            Ok(row) => println!("{row}"),
+            Err(error) => println!("| {} | {error} |", case.name),
         }
     }
 }

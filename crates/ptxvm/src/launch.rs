@@ -291,10 +291,7 @@ impl Launch {
     /// ```
     pub fn check(self, checker: &Arc<Mutex<Checker>>) -> Launch {
         let observer = ObserverHandle::new(Arc::clone(checker));
-        self.configure(|config| {
-            config.observer = Some(observer);
-            config.threads = Some(1);
-        })
+        self.configure(|config| config.observer = Some(observer))
     }
 
     /// Everything else that a launch can be told: dynamic shared memory, host threads, order, limits.

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use diag::Span;
 use isa::{Mod, Opcode, Space};
 use vm::{
-    AccessEvent, AsyncEvent, AsyncStep, BarrierArrival, BarrierRelease, BarrierWait, BlockAccess, CopyGroup,
-    CopyGroupEvent, DeviceCall, DeviceFunction, EnterEvent, ExitEvent, FenceEvent, Launch, LaunchObserver,
-    MbarrierEvent, MbarrierOp, OperationEvent, WarpEvent, WarpKind,
+    AccessEvent, AccessKind, AsyncEvent, AsyncStep, BarrierArrival, BarrierRelease, BarrierWait, BlockAccess,
+    CopyGroup, CopyGroupEvent, DeviceCall, DeviceFunction, EnterEvent, ExitEvent, FenceEvent, Launch,
+    LaunchObserver, MbarrierEvent, MbarrierOp, ObserverHandle, OperationEvent, WarpEvent, WarpKind,
 };
 
 use crate::asynchronous::Asynchronous;
@@ -181,6 +181,10 @@ impl LaunchObserver for Checker {
         self.watches_memory() || self.tools.has(Tool::Initcheck)
     }
 
+    fn wants_block_access(&self, kind: AccessKind, space: Space) -> bool {
+        self.watches_memory() || self.tools.has(Tool::Initcheck) && self.values.wants(kind, space)
+    }
+
     fn block_access(&mut self, access: &BlockAccess) -> ControlFlow<(), Threads> {
         let is_initialized = !self.tools.has(Tool::Initcheck) || self.values.block_access(access);
         ControlFlow::Continue(match () {
@@ -205,7 +209,9 @@ impl LaunchObserver for Checker {
 
     fn barrier_arrive(&mut self, arrival: &BarrierArrival) -> ControlFlow<()> {
         let BarrierArrival { block, barrier, threads, waits, count, .. } = *arrival;
-        if barrier == CLUSTER_BARRIER && self.races.has_clusters() {
+        if !self.watches_memory() {
+            // Nobody asks what it orders.
+        } else if barrier == CLUSTER_BARRIER && self.races.has_clusters() {
             let relaxed = self.relaxed.contains(&arrival.span.start);
             self.races.arrive_at_cluster(block, threads, relaxed);
         } else {
@@ -219,6 +225,9 @@ impl LaunchObserver for Checker {
     }
 
     fn barrier_wait(&mut self, wait: &BarrierWait) {
+        if !self.watches_memory() {
+            return;
+        }
         if wait.barrier == CLUSTER_BARRIER && self.races.has_clusters() {
             return self.races.wait_for_cluster(wait.block, wait.threads);
         }
@@ -226,13 +235,16 @@ impl LaunchObserver for Checker {
     }
 
     fn barrier_release(&mut self, release: &BarrierRelease) -> ControlFlow<()> {
-        let blocks = if release.barrier == CLUSTER_BARRIER && self.races.has_clusters() {
+        let of_cluster = release.barrier == CLUSTER_BARRIER && self.races.has_clusters();
+        if self.watches_memory() && of_cluster {
             self.races.complete_cluster(release.block);
-            self.races.cluster(release.block)
-        } else {
+        } else if self.watches_memory() {
             self.races.complete_barrier(release.block, release.barrier);
-            vec![release.block]
-        };
+        }
+        if !self.tools.has(Tool::Synccheck) {
+            return ControlFlow::Continue(());
+        }
+        let blocks = if of_cluster { self.races.cluster(release.block) } else { vec![release.block] };
         let aligned = std::mem::take(&mut self.aligned);
         for block in blocks {
             self.check_use(block, |uses, found| {
@@ -342,10 +354,14 @@ impl LaunchObserver for Checker {
 
     fn exit(&mut self, event: &ExitEvent) {
         if self.races.exit(event.block, event.threads) {
-            self.uses.remove(&event.block);
+            if !self.uses.is_empty() {
+                self.uses.remove(&event.block);
+            }
             self.values.end_block(event.block);
             self.results.end_block(event.block);
-            if let Some(warpgroups) = self.warpgroups.remove(&event.block) {
+            if !self.warpgroups.is_empty()
+                && let Some(warpgroups) = self.warpgroups.remove(&event.block)
+            {
                 warpgroups.finish().for_each(|part| self.add_part(event.block, &part));
             }
         } else {
@@ -389,6 +405,24 @@ impl LaunchObserver for Checker {
             }
             DeviceFunction::GridSynchronize => self.races.arrive_at_grid_barrier(),
         }
+    }
+
+    fn fork(&self, launch: &Launch) -> Option<ObserverHandle> {
+        // What one block writes is defined for others.
+        if !self.undefined.is_empty() {
+            return None;
+        }
+        let mut fork = Checker::new(self.tools);
+        fork.begin(launch);
+        Some(ObserverHandle::new(Arc::new(Mutex::new(fork))))
+    }
+
+    fn has_found(&self) -> bool {
+        !self.findings.is_empty() || !self.heap.is_empty()
+    }
+
+    fn wants_one_thread(&self) -> bool {
+        true
     }
 
     fn end(&mut self, launch: &Launch) {

@@ -308,6 +308,11 @@ impl Findings {
     }
 
     /// All, in the order of the source.
+    /// There are none.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
     pub fn sorted(&self) -> Vec<Finding> {
         let mut all = self.list.clone();
         all.sort_by_key(|finding| (finding.kind.tool(), finding.first.span.start, finding.second));

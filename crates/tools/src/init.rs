@@ -14,7 +14,6 @@ use vm::{
 };
 
 use crate::block::members;
-use crate::segment::even_address;
 
 /// Lanes of a chunk.
 const LANES: usize = 1024;
@@ -236,16 +235,18 @@ impl Values {
         self.undefined.iter().any(|(base, bytes)| address.wrapping_sub(*base) < *bytes)
     }
 
+    fn shared_memory(&mut self, owner: [u32; 3]) -> &mut Memory {
+        let known = self.shared.iter().position(|(block, _)| *block == owner);
+        let index = known.unwrap_or_else(|| {
+            self.shared.push((owner, Memory::default()));
+            self.shared.len() - 1
+        });
+        &mut self.shared[index].1
+    }
+
     fn memory(&mut self, lane: &LaneAccess) -> Option<&mut Memory> {
         match lane.space {
-            Space::Shared => {
-                let known = self.shared.iter().position(|(block, _)| *block == lane.owner);
-                let index = known.unwrap_or_else(|| {
-                    self.shared.push((lane.owner, Memory::default()));
-                    self.shared.len() - 1
-                });
-                Some(&mut self.shared[index].1)
-            }
+            Space::Shared => Some(self.shared_memory(lane.owner)),
             Space::Local => Some(self.local.entry((lane.block, lane.thread)).or_default()),
             Space::Global if self.is_undefined(lane.address) => Some(&mut self.global),
             _ => None,
@@ -337,6 +338,17 @@ impl Values {
         }
     }
 
+    /// Accesses of whole blocks to a space may be of what nobody wrote, or matter to what is remembered of accesses before.
+    pub fn wants(&self, kind: AccessKind, space: Space) -> bool {
+        let is_own = matches!(space, Space::Shared | Space::Local);
+        let stores_any = kind == AccessKind::Store && !self.registers.is_empty();
+        is_own
+            || stores_any
+            || !self.undefined.is_empty()
+            || !self.loaded.is_empty()
+            || !self.copied.is_empty()
+    }
+
     /// Threads of a block load or store what is defined, all of it; the store has been noted. False if something is not, or could not be.
     pub fn block_access(&mut self, access: &BlockAccess) -> bool {
         let reads = matches!(access.kind, AccessKind::Load | AccessKind::Atomic);
@@ -345,24 +357,16 @@ impl Values {
         }
         let is_written = match access.space {
             Space::Shared => {
-                let lane = LaneAccess {
-                    block: access.block,
-                    thread: 0,
-                    space: Space::Shared,
-                    address: 0,
-                    owner: access.block,
-                    bytes: 0,
-                };
-                let Some(memory) = self.memory(&lane) else { return false };
+                let memory = self.shared_memory(access.block);
                 if !memory.tainted.is_empty() {
                     return false;
                 }
                 let written = !reads
                     || bounds(access).is_some_and(|(start, end)| memory.is_full(start, end))
-                    || ranges(access, |from, bytes| memory.is_written(from, bytes));
+                    || access.parts(|from, bytes| memory.is_written(from, bytes));
                 // What was written stays so.
                 if written && access.kind == AccessKind::Store {
-                    ranges(access, |from, bytes| {
+                    access.parts(|from, bytes| {
                         memory.write(from, bytes);
                         true
                     })
@@ -584,31 +588,6 @@ fn bounds(access: &BlockAccess) -> Option<(u64, u64)> {
         }
     };
     Some((least, greatest.checked_add(access.bytes)?))
-}
-
-/// Calls `f` with parts of memory that make up an access, until it says no. False if it has or the parts are too many to be found out.
-fn ranges(access: &BlockAccess, mut f: impl FnMut(u64, u64) -> bool) -> bool {
-    let bytes = access.bytes;
-    match access.addresses {
-        BlockAddresses::Each(all) => members(access.threads).all(|thread| f(all[thread as usize], bytes)),
-        BlockAddresses::Even { start, width, step, pitch } => {
-            let last = access.threads.iter().rposition(|&word| word != 0);
-            let end = last.map_or(0, |last| 64 * last as u32 + access.threads[last].ilog2() + 1);
-            let all = access.threads.iter().map(|word| word.count_ones()).sum::<u32>() == end;
-            if !all || step != 0 && step != bytes {
-                let at = |thread| even_address(start, (width, step, pitch), thread);
-                return members(access.threads).all(|thread| f(at(thread), bytes));
-            }
-            let is_linear = pitch == step.wrapping_mul(width.into());
-            let width = if is_linear { end } else { width.min(end) }.max(1);
-            // Rows of threads that access the same are looked at once.
-            let end = if pitch == 0 { width.min(end) } else { end };
-            (0..end).step_by(width as usize).all(|first| {
-                let count = if step == 0 { 1 } else { width.min(end - first).into() };
-                f(even_address(start, (width, step, pitch), first), count * bytes)
-            })
-        }
-    }
 }
 
 /// Which bytes of a result change if those bytes of the sources do that nobody wrote.

@@ -13,12 +13,14 @@ use crate::code::Code;
 use crate::cooperative::Workspace;
 use crate::cta::Progress;
 use crate::exec::{Observer, Recorder, Watcher};
+use crate::footprint::Footprint;
 use crate::grid_barrier::GridBarrier;
 use crate::kernel::Kernel;
 use crate::launch::{LaunchConfig, LaunchError, LaunchReport};
 use crate::limits::Limits;
 use crate::loaded::Image;
 use crate::memory::{Extent, HEAP_BASE, Heap, Table, resolve_generic, shared_rank};
+use crate::observer::ObserverHandle;
 use crate::scalar::LaneRows;
 use crate::shared::SharedLayout;
 use crate::standstill::{Share, Standstill};
@@ -38,6 +40,9 @@ const NULL_POINTERS: u64 = 1 << 16;
 const MANY_BLOCKS: u64 = 64;
 /// Turns that a host thread gives to blocks below one that has faulted.
 const GRACE: u32 = 64;
+/// Launches that are checked have the teams that would be fair to so many host threads, whatever their number: which blocks go side by side
+/// must not depend on it.
+const CHECKED_THREADS: usize = 8;
 /// For so long, in which others would hardly have begun.
 const WAKING_TIME: Duration = Duration::from_micros(40);
 
@@ -212,28 +217,29 @@ impl Launch {
     /// # Errors
     /// When a thread faults, or a limit of the configuration is reached.
     pub fn run(&self) -> Result<LaunchReport, LaunchError> {
-        let teams = Teams::of(self);
-        let code = self.kernel.code(&self.image, teams.lanes, self.path, &self.shared);
-        let work = Work {
-            launch: self,
-            code: &code,
-            rows: LaneRows::of(self.config.block, teams.lanes, teams.blocks),
-            teams,
-            next: AtomicU64::new(0),
-            share: (teams.count() / (64 * self.config.host_threads() as u64)).clamp(1, 16),
-            end: AtomicU64::new(u64::MAX),
-            standstill: Standstill::default(),
-            error: Mutex::new(None),
-        };
-        let host_threads = (self.config.host_threads() as u64).min(work.teams.count()).max(1) as usize;
+        if self.config.profile.is_some() && self.config.observer.is_some() {
+            let what = "a launch can have a profile or an observer, not both";
+            return Err(LaunchError::Invalid(what.to_owned()));
+        }
+        let mut host_threads = self.config.host_threads();
+        let mut fair_to = host_threads;
+        if let Some(observer) = &self.config.observer {
+            observer.tell(|observer| observer.begin(self));
+            if host_threads > 1 && self.run_apart(observer, host_threads) {
+                observer.tell(|observer| observer.end(self));
+                return Ok(self.report());
+            }
+            if observer.tell(|observer| observer.wants_one_thread()) {
+                host_threads = 1;
+                fair_to = CHECKED_THREADS;
+            }
+        }
+        let (teams, code) = self.teams(fair_to);
+        let work = Work::new(self, &code, teams, host_threads);
+        let host_threads = work.host_threads(host_threads);
         match (&self.config.profile, &self.config.observer) {
             (None, None) => work.run(host_threads, || (), |()| ()),
-            (Some(_), Some(_)) => {
-                let what = "a launch can have a profile or an observer, not both";
-                return Err(LaunchError::Invalid(what.to_owned()));
-            }
-            (None, Some(observer)) => {
-                observer.tell(|observer| observer.begin(self));
+            (_, Some(observer)) => {
                 work.run(host_threads, || Watcher::new(observer.clone()), |_| ());
                 observer.tell(|observer| observer.end(self));
             }
@@ -243,13 +249,59 @@ impl Launch {
                 |recorder| recorder.add_to(&mut profile.lock().unwrap_or_else(PoisonError::into_inner)),
             ),
         }
-        self.config.output.flush();
-        let thread_instructions = self.limits.steps();
         let error = work.error.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        match error {
-            Some((_, error)) => Err(error),
-            None => Ok(LaunchReport { thread_instructions, seconds: self.start.elapsed().as_secs_f64() }),
+        let report = self.report();
+        error.map_or(Ok(report), |(_, error)| Err(error))
+    }
+
+    /// What it did, now that it has ended.
+    fn report(&self) -> LaunchReport {
+        self.config.output.flush();
+        let seconds = self.start.elapsed().as_secs_f64();
+        LaunchReport { thread_instructions: self.limits.steps(), seconds }
+    }
+
+    /// Which of its blocks go side by side, and their code.
+    fn teams(&self, fair_to: usize) -> (Teams, Arc<Code>) {
+        let teams = Teams::of(self, fair_to);
+        (teams, self.kernel.code(&self.image, teams.lanes, self.path, &self.shared))
+    }
+
+    /// Runs all blocks on several host threads, each watched by an observer of its own. False if nothing has been done: blocks may depend on
+    /// each other, one faulted, or an observer has found something.
+    fn run_apart(&self, observer: &ObserverHandle, host_threads: usize) -> bool {
+        let (teams, code) = self.teams(CHECKED_THREADS);
+        let work = Work::new(self, &code, teams, host_threads);
+        let host_threads = work.host_threads(host_threads);
+        if host_threads < 2 || !self.may_be_undone() {
+            return false;
         }
+        let fork = || observer.tell(|observer| observer.fork(self));
+        // As many as there are host threads, and one to begin with.
+        let Some(forks) = (0..host_threads).map(|_| fork()).collect::<Option<Vec<_>>>() else { return false };
+        let (forks, watchers) = (Mutex::new(forks), Mutex::new(Vec::new()));
+        let lock = |poisoned: PoisonError<_>| poisoned.into_inner();
+        let watch = || {
+            let fork = forks.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            Watcher::with_footprint(fork.unwrap_or_else(|| observer.clone()))
+        };
+        work.run(host_threads, watch, |watcher| watchers.lock().unwrap_or_else(lock).push(watcher));
+        let watchers = watchers.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let has_failed = work.error.into_inner().unwrap_or_else(PoisonError::into_inner).is_some();
+        let (forks, footprints): (Vec<_>, Vec<_>) = watchers.into_iter().map(Watcher::into_parts).unzip();
+        let footprints: Vec<Footprint> = footprints.into_iter().flatten().collect();
+        let found = forks.iter().any(|fork| {
+            fork.tell(|fork| {
+                fork.end(self);
+                fork.has_found()
+            })
+        });
+        if !has_failed && !found && !Footprint::any_depends(&footprints) {
+            return true;
+        }
+        Footprint::undo(footprints, self);
+        self.limits.restart();
+        false
     }
 }
 
@@ -288,6 +340,25 @@ struct Work<'l> {
 }
 
 impl<'l> Work<'l> {
+    fn new(launch: &'l Launch, code: &'l Code, teams: Teams, host_threads: usize) -> Work<'l> {
+        Work {
+            launch,
+            code,
+            rows: LaneRows::of(launch.config.block, teams.lanes, teams.blocks),
+            teams,
+            next: AtomicU64::new(0),
+            share: (teams.count() / (64 * host_threads as u64)).clamp(1, 16),
+            end: AtomicU64::new(u64::MAX),
+            standstill: Standstill::default(),
+            error: Mutex::new(None),
+        }
+    }
+
+    /// Of so many host threads those that have something to do.
+    fn host_threads(&self, most: usize) -> usize {
+        (most as u64).min(self.teams.count()).max(1) as usize
+    }
+
     /// Runs all blocks on so many host threads; each has an observer of its own, which comes back in the end.
     fn run<O: Observer>(&self, host_threads: usize, observe: impl Fn() -> O + Sync, end: impl Fn(O) + Sync) {
         let share = || {

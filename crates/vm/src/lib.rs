@@ -15,6 +15,7 @@ mod cta;
 mod device;
 mod exec;
 mod fault;
+mod footprint;
 mod global;
 mod grid;
 mod grid_barrier;

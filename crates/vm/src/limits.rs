@@ -54,6 +54,11 @@ impl Limits {
         self.steps.fetch_add(steps, Ordering::Relaxed);
     }
 
+    /// What has been executed was undone.
+    pub fn restart(&self) {
+        self.steps.store(0, Ordering::Relaxed);
+    }
+
     /// Those that have been reported.
     pub fn steps(&self) -> u64 {
         self.steps.load(Ordering::Relaxed)

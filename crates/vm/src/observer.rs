@@ -9,6 +9,7 @@ use ir::{AccessKind, AsyncStep, CopyGroup, MbarrierOp, Semantics};
 use isa::Space;
 
 use crate::grid::Launch;
+use crate::mask::Mask;
 
 /// Watches a launch on the interpreter ([`LaunchConfig::observer`](crate::LaunchConfig::observer)).
 ///
@@ -23,6 +24,12 @@ pub trait LaunchObserver: Send {
 
     /// Whether it wants to be told of accesses to memory; asked when the launch has begun.
     fn wants_accesses(&self) -> bool {
+        true
+    }
+
+    /// Whether it wants to be told of an access of whole blocks to a space ([`LaunchObserver::block_access`]), and of what remains of it
+    /// thread by thread. Asked before each.
+    fn wants_block_access(&self, _kind: AccessKind, _space: Space) -> bool {
         true
     }
 
@@ -93,6 +100,23 @@ pub trait LaunchObserver: Send {
 
     /// Threads begin a function, with registers of their own. Only for those who want operations.
     fn enter(&mut self, _function: &EnterEvent) {}
+
+    /// Another observer, for the blocks that one host thread runs, where blocks are not seen to depend on each other. If no such observer
+    /// has found anything in the end ([`LaunchObserver::has_found`]), that is all; `self` hears nothing but the beginning and the end. Else
+    /// all is undone, and `self` watches the launch from the start. `None`: it always does.
+    fn fork(&self, _launch: &Launch) -> Option<ObserverHandle> {
+        None
+    }
+
+    /// It has something to say that others must not be left without.
+    fn has_found(&self) -> bool {
+        true
+    }
+
+    /// Whether all blocks are to run on one host thread when it watches, so that it hears the same every time.
+    fn wants_one_thread(&self) -> bool {
+        false
+    }
 
     /// The launch has ended, by itself or with a fault.
     fn end(&mut self, _launch: &Launch) {}
@@ -201,6 +225,44 @@ pub struct BlockAccess<'a> {
     pub threads: &'a [u64; 16],
     /// Where.
     pub addresses: BlockAddresses<'a>,
+}
+
+impl BlockAccess<'_> {
+    /// Calls `f` with the address and the size of each part of memory that makes up the access, until it says no; true if it never has.
+    /// What several threads access may come once.
+    pub fn parts(&self, mut f: impl FnMut(u64, u64) -> bool) -> bool {
+        let (bytes, threads) = (self.bytes, Mask(*self.threads));
+        let BlockAddresses::Even { start, width, step, pitch } = self.addresses else {
+            return threads.into_iter().all(|thread| f(self.addresses.of(thread as u32), bytes));
+        };
+        let end =
+            threads.words().last().map_or(0, |last| 64 * threads.words().len() as u32 - last.leading_zeros());
+        let are_all = threads.count() == end;
+        if !are_all || step != 0 && step != bytes {
+            return threads.into_iter().all(|thread| f(self.addresses.of(thread as u32), bytes));
+        }
+        let is_linear = pitch == step.wrapping_mul(width.into());
+        let width = if is_linear { end } else { width.min(end) }.max(1);
+        // Rows of threads that access the same are looked at once.
+        let end = if pitch == 0 { width.min(end) } else { end };
+        (0..end).step_by(width as usize).zip(0u64..).all(|(first, row)| {
+            let count = if step == 0 { 1 } else { width.min(end - first).into() };
+            f(start.wrapping_add(row.wrapping_mul(pitch)), count * bytes)
+        })
+    }
+}
+
+impl BlockAddresses<'_> {
+    /// That of a thread.
+    pub fn of(&self, thread: u32) -> u64 {
+        match *self {
+            BlockAddresses::Each(all) => all.get(thread as usize).copied().unwrap_or(0),
+            BlockAddresses::Even { start, width, step, pitch } => {
+                let (column, row) = (u64::from(thread % width), u64::from(thread / width));
+                start.wrapping_add(column.wrapping_mul(step)).wrapping_add(row.wrapping_mul(pitch))
+            }
+        }
+    }
 }
 
 /// The addresses of a block's threads, in the space that they lead to.

@@ -48,8 +48,8 @@ fn small_blocks(most: usize, threads: usize, shared: bool) -> usize {
 }
 
 impl Teams {
-    /// The teams of a launch.
-    pub fn of(launch: &Launch) -> Teams {
+    /// The teams of a launch, enough of them for so many host threads.
+    pub fn of(launch: &Launch, host_threads: usize) -> Teams {
         let config = &launch.config;
         let threads = config.block_threads() as usize;
         let grid = config.grid.map(|n| u64::from(n.max(1)));
@@ -77,7 +77,7 @@ impl Teams {
         let blocks = blocks.min(SHARED_BYTES / launch.shared.bytes.max(1));
         // Enough for all host threads. How many these are shows only where blocks race: in the order in which they come to an
         // atomic operation, and in the clock.
-        let fair = (range.end - range.start) / (2 * config.host_threads() as u64);
+        let fair = (range.end - range.start) / (2 * host_threads as u64);
         let blocks = blocks.min(fair).min(width).max(1);
         // As many teams of about the same size.
         let blocks = if whole_warps { width.div_ceil(width.div_ceil(blocks)) } else { blocks } as usize;

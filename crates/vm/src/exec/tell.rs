@@ -10,10 +10,26 @@ use smallvec::SmallVec;
 use super::watch::{Watcher, proceed};
 use super::{Active, Chunk, Step};
 use crate::code::{Access, Extent, Flow, Op, Start};
+use crate::footprint::Touch;
 use crate::mask::{Mask, WARP_LANES};
 use crate::memory::resolve_generic;
-use crate::observer::{BlockAccess, BlockAddresses, Compute, EnterEvent, ExitEvent, LaneSet, OperationEvent};
+use crate::observer::{
+    BlockAccess, BlockAddresses, Compute, EnterEvent, ExitEvent, LaneSet, LaunchObserver, OperationEvent,
+};
 use crate::registers::SlotRef;
+
+/// The lanes from one on, as if that were the first.
+fn lanes_from(lanes: &Mask, first: usize) -> [u64; 16] {
+    if first.is_multiple_of(64) {
+        let words = &lanes.0[first / 64..];
+        return std::array::from_fn(|word| words.get(word).copied().unwrap_or(0));
+    }
+    let pair = |lane: usize| [0, 32].map(|half| u64::from(lanes.lanes_from(lane + half)));
+    std::array::from_fn(|word| {
+        let [low, high] = pair(first + 64 * word);
+        low | high << 32
+    })
+}
 
 impl Watcher {
     /// Tells of an access block by block. Returns the lanes of blocks whose lanes are to be told of.
@@ -38,9 +54,16 @@ impl Watcher {
             return Ok(mask);
         }
         let bytes = u64::from(*bytes);
+        let kind = access.kind;
+        let is_generic = address.space == Space::Generic;
+        let is_noted = self.footprint.is_some() && matches!(address.space, Space::Global | Space::Generic);
+        let wants = |observer: &mut dyn LaunchObserver| observer.wants_block_access(kind, address.space);
+        let is_wanted = self.accesses && (is_generic || self.observer.tell(wants));
+        if !is_wanted && !is_noted {
+            return Ok(Mask::EMPTY);
+        }
         let even = chunk.even(address, active);
         let mut each = Vec::new();
-        let is_generic = address.space == Space::Generic;
         let (space, offset) = match even {
             Ok(even) if is_generic => {
                 let (space, inner) = resolve_generic(even.bounds.0);
@@ -73,52 +96,78 @@ impl Watcher {
             }
         };
         let mut rest = Mask::EMPTY;
-        for (block, lanes) in chunk.parts(mask) {
-            let first = block * block_lanes;
-            let mut threads = lanes.0;
-            if first.is_multiple_of(64) && block > 0 {
-                let words = &lanes.0[first / 64..];
-                threads = std::array::from_fn(|word| words.get(word).copied().unwrap_or(0));
-            } else if block > 0 {
-                let pair = |lane: usize| [0, 32].map(|half| u64::from(lanes.lanes_from(lane + half)));
-                threads = std::array::from_fn(|word| {
-                    let [low, high] = pair(first + 64 * word);
-                    low | high << 32
-                });
+        let are_whole = blocks > 1 && mask.count() as usize == block_lanes * blocks;
+        // The lanes of the block of which it has said that the run ends.
+        let mut stopped = None;
+        let mut footprint = self.footprint.take();
+        let tell = |observer: &mut dyn LaunchObserver| {
+            let is_wanted = is_wanted && (!is_generic || observer.wants_block_access(kind, space));
+            if !is_wanted && (footprint.is_none() || space != Space::Global) {
+                return;
             }
-            let addresses = match &even {
-                Ok(even) => BlockAddresses::Even {
-                    start: even.at(first).wrapping_sub(offset),
-                    width: rows.width() as u32,
-                    step: even.scalar.step,
-                    pitch: even.scalar.pitch,
-                },
-                Err(_) => BlockAddresses::Each(&each[first..(first + block_lanes).min(each.len())]),
-            };
-            let event = BlockAccess {
-                kind: access.kind,
-                semantics: access.semantics,
-                span: op.span,
-                block: chunk.ctaid_of(block),
-                space,
-                bytes,
-                threads: &threads,
-                addresses,
-            };
-            match self.tell_and_ask(|observer| observer.block_access(&event)) {
-                ControlFlow::Break(()) => proceed(ControlFlow::Break(()), chunk, op.span, lanes)?,
-                ControlFlow::Continue(left) if left == threads => rest |= lanes,
-                ControlFlow::Continue(left) => {
-                    Mask(left).for_each(|thread| {
+            for (block, &all) in chunk.block_masks.iter().enumerate() {
+                let lanes = if are_whole { all } else { all & mask };
+                if lanes.is_empty() {
+                    continue;
+                }
+                let first = block * block_lanes;
+                let threads = match block {
+                    0 => lanes.0,
+                    // All blocks have as many.
+                    _ if lanes == all => chunk.block_masks[0].0,
+                    _ => lanes_from(&lanes, first),
+                };
+                let addresses = match &even {
+                    Ok(even) => BlockAddresses::Even {
+                        start: even.of_block(block).wrapping_sub(offset),
+                        width: rows.width() as u32,
+                        step: even.scalar.step,
+                        pitch: even.scalar.pitch,
+                    },
+                    Err(_) => BlockAddresses::Each(&each[first..(first + block_lanes).min(each.len())]),
+                };
+                let event = BlockAccess {
+                    kind,
+                    semantics: access.semantics,
+                    span: op.span,
+                    block: chunk.ctaid_of(block),
+                    space,
+                    bytes,
+                    threads: &threads,
+                    addresses,
+                };
+                if let Some(footprint) = footprint.as_mut().filter(|_| space == Space::Global) {
+                    let touch = Touch::of(kind, access.semantics, bytes);
+                    event.parts(|address, bytes| {
+                        footprint.note(chunk.launch, chunk.ctaid, touch, address, bytes);
+                        true
+                    });
+                }
+                if !is_wanted {
+                    continue;
+                }
+                match observer.block_access(&event) {
+                    ControlFlow::Break(()) => {
+                        stopped = Some(lanes);
+                        return;
+                    }
+                    ControlFlow::Continue(left) if left.iter().all(|&word| word == 0) => {}
+                    ControlFlow::Continue(left) if left == threads => rest |= lanes,
+                    ControlFlow::Continue(left) => Mask(left).for_each(|thread| {
                         if lanes.contains(first + thread) {
                             rest.insert(first + thread);
                         }
-                    });
+                    }),
                 }
             }
-        }
+        };
+        self.tell_and_ask(tell);
+        (self.footprint, self.noted) = (footprint, true);
         if even.is_err() {
             self.addresses = each;
+        }
+        if let Some(lanes) = stopped {
+            proceed(ControlFlow::Break(()), chunk, op.span, lanes)?;
         }
         Ok(rest)
     }

@@ -85,6 +85,12 @@ impl Even {
         self.scalar.at(lane, self.rows)
     }
 
+    /// That of the first lane of a block.
+    #[inline]
+    pub fn of_block(&self, block: usize) -> u64 {
+        self.scalar.base.wrapping_add(self.scalar.block_stride.wrapping_mul(block as u64))
+    }
+
     /// The least and the greatest address of the lanes of a mask: where addresses step evenly, those of the first and the
     /// last lane.
     pub fn bounds_of(&self, mask: Mask) -> Option<(u64, u64)> {

@@ -17,6 +17,7 @@ use crate::code::{
 };
 use crate::cta::{CLUSTER_BARRIER, Shared};
 use crate::fault::FaultKind;
+use crate::footprint::{Footprint, Touch};
 use crate::mask::{Mask, WARP_LANES};
 use crate::memory::{resolve_generic, shared_base, shared_rank};
 use crate::observer::{
@@ -40,10 +41,13 @@ pub(crate) struct Watcher {
     /// Nobody had come to a barrier by then.
     unused: bool,
     /// It wants to be told of accesses.
-    accesses: bool,
+    pub(super) accesses: bool,
     /// It wants to be told of operations; and now.
     pub(super) operations: bool,
     follows: bool,
+    /// What the blocks do to global memory, if that is noted; and it has been, of the access that is told.
+    pub(super) footprint: Option<Footprint>,
+    pub(super) noted: bool,
 }
 
 impl Watcher {
@@ -63,7 +67,19 @@ impl Watcher {
             accesses,
             operations,
             follows,
+            footprint: None,
+            noted: false,
         }
+    }
+
+    /// Notes what blocks do to global memory, too.
+    pub fn with_footprint(observer: ObserverHandle) -> Watcher {
+        Watcher { footprint: Some(Footprint::default()), ..Watcher::new(observer) }
+    }
+
+    /// What the observer was told by, and what blocks did to global memory.
+    pub fn into_parts(self) -> (ObserverHandle, Option<Footprint>) {
+        (self.observer, self.footprint)
     }
 
     /// It wants to be told of operations now.
@@ -189,6 +205,16 @@ impl Watcher {
             }
             _ => {}
         }
+    }
+
+    /// Barriers of the chunk's blocks are complete.
+    fn tell_released(&self, chunk: &Chunk, span: Span, released: &[(usize, u64)], mask: Mask) -> Step {
+        for &(of_chunk, barrier) in released {
+            let release = BarrierRelease { block: chunk.ctaid_of(of_chunk), barrier, span };
+            let flow = self.observer.tell(|observer| observer.barrier_release(&release));
+            proceed(flow, chunk, span, mask)?;
+        }
+        Ok(())
     }
 
     fn tell_warp(
@@ -402,8 +428,10 @@ impl Observer for Watcher {
         if mask.is_empty() {
             return Ok(());
         }
-        let accesses = if self.accesses { &block.accesses[index][..] } else { &[] };
+        let accesses =
+            if self.accesses || self.footprint.is_some() { &block.accesses[index][..] } else { &[] };
         for access in accesses {
+            self.noted = false;
             let mask = self.tell_blocks(chunk, op, access, mask, active)?;
             if mask.is_empty() {
                 continue;
@@ -425,6 +453,15 @@ impl Observer for Watcher {
                 self.lanes.push(LaneAccess { block, thread, space, address, owner, bytes });
             });
             let (kind, semantics) = (access.kind, access.semantics);
+            if let Some(footprint) = self.footprint.as_mut().filter(|_| !self.noted) {
+                for lane in self.lanes.iter().filter(|lane| lane.space == Space::Global) {
+                    let touch = Touch::of(kind, semantics, lane.bytes);
+                    footprint.note(chunk.launch, chunk.ctaid, touch, lane.address, lane.bytes);
+                }
+            }
+            if !self.accesses {
+                continue;
+            }
             let operands = Operands { chunk, shared, op, active };
             let values = Values(&operands);
             let completion = match &op.kind {
@@ -478,8 +515,10 @@ impl Observer for Watcher {
     fn before_end(&mut self, chunk: &Chunk, shared: &Shared, block: &Block, active: &Active) -> Step {
         if !is_quiet(&block.terminator) {
             self.generations.clear();
-            self.generations.extend(shared.generations());
             self.unused = shared.no_barrier_used();
+            if !self.unused {
+                self.generations.extend(shared.generations());
+            }
         }
         let span = block.span;
         if self.watches_operations() {
@@ -569,12 +608,16 @@ impl Observer for Watcher {
             });
         }
         let mut released = Vec::new();
-        if let (Terminator::Barrier(barrier), true, true) =
-            (&block.terminator, self.unused, shared.no_barrier_used())
-        {
-            // All threads of the chunk's blocks came together, and went on at once.
-            for (number, mask) in chunk.distinct(barrier.barrier, active) {
-                released.extend(chunk.parts(active.mask & mask).map(|(block, _)| (block, number)));
+        if self.unused && shared.no_barrier_used() {
+            if let Terminator::Barrier(barrier) = &block.terminator {
+                // All threads of the chunk's blocks came together, and went on at once.
+                for (number, mask) in chunk.distinct(barrier.barrier, active) {
+                    released.extend(chunk.parts(active.mask & mask).map(|(block, _)| (block, number)));
+                }
+            }
+            // That of a cluster may be complete without them.
+            if chunk.launch.cluster_blocks() == 1 {
+                return self.tell_released(chunk, block.span, &released, active.mask);
             }
         }
         let before = self.generations.iter().copied().chain(std::iter::repeat(0));
@@ -584,11 +627,6 @@ impl Observer for Watcher {
                 released.push((block, barrier as u64));
             }
         }
-        for (of_chunk, barrier) in released {
-            let release = BarrierRelease { block: chunk.ctaid_of(of_chunk), barrier, span: block.span };
-            let flow = self.observer.tell(|observer| observer.barrier_release(&release));
-            proceed(flow, chunk, block.span, active.mask)?;
-        }
-        Ok(())
+        self.tell_released(chunk, block.span, &released, active.mask)
     }
 }

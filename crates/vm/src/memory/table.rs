@@ -259,6 +259,20 @@ impl Table {
         self.entries.is_empty()
     }
 
+    /// All memory has bounds, and one address.
+    pub fn is_memory_once(&self) -> bool {
+        let mut mapped = Vec::new();
+        for (_, allocation) in &self.entries {
+            match allocation.backing {
+                Backing::Window(_) => return false,
+                Backing::Mapped(start) => mapped.push((start.addr().get() as u64, allocation.bytes)),
+                Backing::Owned(_) | Backing::Freed => {}
+            }
+        }
+        mapped.sort_unstable();
+        mapped.windows(2).all(|pair| pair[0].0.saturating_add(pair[0].1) <= pair[1].0)
+    }
+
     /// All allocations, freed ones included.
     #[cfg(test)]
     pub fn allocations(&self) -> impl Iterator<Item = &Allocation> {

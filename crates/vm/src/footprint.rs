@@ -1,0 +1,264 @@
+//! Blocks that observers of their own watch on several host threads, as long as none depends on another.
+//!
+//! What each team of blocks reads and writes of global memory is noted meanwhile, word by word. If two have the same word and one of them
+//! writes it, all of it is undone. Blocks of one team go side by side on one host thread, as they would if nobody else ran.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ir::{AccessKind, Extent, OpKind, Order, Scope, Semantics, Start};
+use isa::Space;
+
+use crate::builtin::Builtin;
+use crate::grid::Launch;
+
+/// Bytes of a page.
+const PAGE: u64 = 4096;
+/// Its words of 4 bytes, a bit each.
+const BITS: usize = PAGE as usize / 4 / 64;
+
+/// What is done to a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Touch {
+    Read,
+    Write,
+    /// By an atomic operation whose old value nobody reads, on all of the word: the order of such does not matter to anybody.
+    Combine,
+}
+
+impl Touch {
+    /// By an access to global memory.
+    pub fn of(kind: AccessKind, semantics: Semantics, bytes: u64) -> Touch {
+        match kind {
+            AccessKind::Atomic if bytes == 4 && semantics.scope >= Some(Scope::Gpu) => Touch::Combine,
+            _ if kind.writes() => Touch::Write,
+            _ => Touch::Read,
+        }
+    }
+}
+
+/// Words of a page, by what is done to them.
+#[derive(Clone, Default)]
+struct Words {
+    read: [u64; BITS],
+    written: [u64; BITS],
+    combined: [u64; BITS],
+}
+
+impl Words {
+    fn add(&mut self, index: usize, words: u64, touch: Touch) {
+        match touch {
+            Touch::Read => self.read[index] |= words,
+            Touch::Write => self.written[index] |= words,
+            Touch::Combine => self.combined[index] |= words,
+        }
+    }
+
+    /// It matters whether a team does something to words before another one has done what is noted here.
+    fn excludes(&self, index: usize, words: u64, touch: Touch) -> bool {
+        let (read, written, combined) = (self.read[index], self.written[index], self.combined[index]);
+        let excluded = match touch {
+            Touch::Read => written | combined,
+            Touch::Write => read | written | combined,
+            Touch::Combine => read | written,
+        };
+        excluded & words != 0
+    }
+
+    fn join(&mut self, other: &Words) {
+        for index in 0..BITS {
+            self.read[index] |= other.read[index];
+            self.written[index] |= other.written[index];
+            self.combined[index] |= other.combined[index];
+        }
+    }
+
+    /// The same of all words of a page.
+    fn excludes_any(&self, other: &Words) -> bool {
+        (0..BITS).any(|index| {
+            self.excludes(index, other.read[index], Touch::Read)
+                || self.excludes(index, other.written[index], Touch::Write)
+                || self.excludes(index, other.combined[index], Touch::Combine)
+        })
+    }
+}
+
+/// What a part of a page held before a host thread wrote there.
+struct Saved {
+    /// Of several copies of the same bytes the least is older than all writes.
+    order: u64,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+/// Counts copies.
+static COPIES: AtomicU64 = AtomicU64::new(0);
+
+impl Saved {
+    /// Of the allocation that has this address, what lies in the page.
+    fn new(launch: &Launch, address: u64) -> Option<Saved> {
+        let extent = launch.allocation(address)?;
+        let start = (address / PAGE * PAGE).max(extent.base);
+        let end = (address | (PAGE - 1)).saturating_add(1).min(extent.base.saturating_add(extent.bytes));
+        let mut bytes = vec![0; end.checked_sub(start)? as usize];
+        launch.read_global(start, &mut bytes).ok()?;
+        // Whoever gets a later number writes after this copy was made.
+        Some(Saved { order: COPIES.fetch_add(1, Ordering::AcqRel), start, bytes })
+    }
+
+    fn has(&self, address: u64) -> bool {
+        address.wrapping_sub(self.start) < self.bytes.len() as u64
+    }
+}
+
+struct Page {
+    number: u64,
+    /// The team that accessed it last, by its first block; what it did, and what others did before.
+    team: [u32; 3],
+    own: Words,
+    others: Words,
+    saved: Vec<Saved>,
+}
+
+/// What the blocks of a host thread did to global memory.
+#[derive(Default)]
+pub(crate) struct Footprint {
+    indices: HashMap<u64, usize>,
+    pages: Vec<Page>,
+    /// The page looked at last.
+    latest: usize,
+    /// One team depends on another.
+    depends: bool,
+}
+
+impl Footprint {
+    fn page(&mut self, number: u64, team: [u32; 3]) -> &mut Page {
+        if self.pages.get(self.latest).is_none_or(|page| page.number != number) {
+            let next = self.pages.len();
+            self.latest = *self.indices.entry(number).or_insert(next);
+            if self.latest == next {
+                let (own, others) = (Words::default(), Words::default());
+                self.pages.push(Page { number, team, own, others, saved: Vec::new() });
+            }
+        }
+        &mut self.pages[self.latest]
+    }
+
+    /// A team of blocks, by its first, is about to access global memory.
+    pub fn note(&mut self, launch: &Launch, team: [u32; 3], touch: Touch, address: u64, bytes: u64) {
+        let (mut at, end) = (address, address.saturating_add(bytes));
+        let mut depends = false;
+        while at < end {
+            let next = (at | (PAGE - 1)).saturating_add(1).min(end);
+            let page = self.page(at / PAGE, team);
+            if page.team != team {
+                let own = std::mem::take(&mut page.own);
+                page.others.join(&own);
+                page.team = team;
+            }
+            if touch != Touch::Read && !page.saved.iter().any(|saved| saved.has(at)) {
+                page.saved.extend(Saved::new(launch, at));
+            }
+            let (first, last) = (at % PAGE / 4, (next - 1) % PAGE / 4);
+            for index in first / 64..=last / 64 {
+                let low = first.saturating_sub(64 * index);
+                let high = (last - 64 * index).min(63);
+                let words = u64::MAX << low & u64::MAX >> (63 - high);
+                depends |= page.others.excludes(index as usize, words, touch);
+                page.own.add(index as usize, words, touch);
+            }
+            at = next;
+        }
+        self.depends |= depends;
+    }
+
+    /// A team depends on another, of the same host thread or of another one.
+    pub fn any_depends(all: &[Footprint]) -> bool {
+        let mut sums: HashMap<u64, Words> = HashMap::new();
+        all.iter().any(|footprint| footprint.depends)
+            || all.iter().flat_map(|footprint| &footprint.pages).any(|page| {
+                let sum = sums.entry(page.number).or_default();
+                let excludes = sum.excludes_any(&page.own) || sum.excludes_any(&page.others);
+                sum.join(&page.own);
+                sum.join(&page.others);
+                excludes
+            })
+    }
+
+    /// What was written is again as it was.
+    pub fn undo(all: Vec<Footprint>, launch: &Launch) {
+        let pages = all.into_iter().flat_map(|footprint| footprint.pages);
+        let mut saved: Vec<(Saved, [u64; BITS])> = Vec::new();
+        for page in pages {
+            let of = |words: &Words, index: usize| words.written[index] | words.combined[index];
+            let written = std::array::from_fn(|index| of(&page.own, index) | of(&page.others, index));
+            saved.extend(page.saved.into_iter().map(|saved| (saved, written)));
+        }
+        // The oldest copy last.
+        saved.sort_by_key(|(saved, _)| std::cmp::Reverse(saved.order));
+        for (saved, written) in saved {
+            let page = saved.start / PAGE * PAGE;
+            for word in (0..PAGE / 4).filter(|word| written[*word as usize / 64] >> (word % 64) & 1 != 0) {
+                let start = (page + 4 * word).max(saved.start);
+                let end = (page + 4 * word + 4).min(saved.start + saved.bytes.len() as u64);
+                if start < end {
+                    let bytes = &saved.bytes[(start - saved.start) as usize..(end - saved.start) as usize];
+                    // What could be read can be written.
+                    let _ = launch.write_global(start, bytes);
+                }
+            }
+        }
+    }
+}
+
+/// Whether blocks of a kernel could depend on each other without a [`Footprint`] that shows it; found once.
+#[derive(Default)]
+pub(crate) struct Apart(OnceLock<bool>);
+
+impl Launch {
+    /// Its blocks may run apart from each other, and be undone.
+    pub(crate) fn may_be_undone(&self) -> bool {
+        let config = &self.config;
+        let is_simple = self.cluster_blocks() == 1 && !config.cooperative && config.progress.is_none();
+        is_simple && self.arena.is_memory_once() && *self.kernel.parts.0.get_or_init(|| self.has_own_memory())
+    }
+
+    /// What its kernel can do that others see are loads, stores and atomic operations without results.
+    fn has_own_memory(&self) -> bool {
+        let program = self.program();
+        let reached = self.kernel.reached.iter().zip(&program.functions).zip(&program.module.functions);
+        reached.filter(|((reached, _), _)| **reached).all(|((_, function), checked)| {
+            Builtin::of(&checked.name).is_none_or(|builtin| builtin == Builtin::AssertFail)
+                && function.iter().flat_map(|function| function.prologue.iter().chain(&function.ops)).all(
+                    |op| {
+                        !matches!(op.kind, OpKind::TryCancel { .. })
+                            && ir::accesses(&op.kind).iter().all(|access| is_noted(&op.kind, access))
+                    },
+                )
+        })
+    }
+}
+
+/// A footprint has all of it.
+fn is_noted(op: &OpKind, access: &ir::Access) -> bool {
+    let address = match access.start {
+        Start::Address(address) => address,
+        Start::Descriptor(_) => return true,
+        Start::Texels | Start::Tensor | Start::Box(_) => return false,
+    };
+    if !matches!(address.space, Space::Global | Space::Generic) {
+        return true;
+    }
+    let order = access.semantics.order;
+    match access.kind {
+        AccessKind::Load | AccessKind::Store | AccessKind::MatrixLoad | AccessKind::MatrixStore => {
+            order == Order::Weak
+        }
+        AccessKind::CopyRead => {
+            order == Order::Weak && matches!(access.extent, Extent::Bytes(_) | Extent::AtMost { .. })
+        }
+        AccessKind::Atomic => order == Order::Relaxed && matches!(op, OpKind::Atomic { dst: None, .. }),
+        _ => false,
+    }
+}
