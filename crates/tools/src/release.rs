@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use diag::Span;
 use isa::Space;
-use vm::{AccessKind, LaneAccess, Scope, Semantics};
+use vm::{AccessKind, LaneAccess, Order, Scope, Semantics};
 
 use crate::block::{BlockOrder, Mark};
 use crate::clock::{Clock, Stamp};
-use crate::place::Place;
+use crate::place::{Extents, Place};
 use crate::race::{Races, RunningBlock};
 
 /// What was released with the value of a variable.
@@ -27,6 +27,28 @@ pub(crate) struct Variable {
     releases: Vec<Release>,
     /// The latest strong write without a release.
     relaxed: Option<(Stamp, u32)>,
+    /// Fences of those who have read it since the last strong write, and of those who read what such writes replaced.
+    looks: Vec<SequentialFence>,
+    missed: Vec<SequentialFence>,
+}
+
+/// A `fence.sc` (PTX ISA 8.9.3, "Fence-SC order") of a thread.
+#[derive(Clone)]
+struct SequentialFence {
+    block: u32,
+    /// It, and what was read behind it, reach so far.
+    scope: Scope,
+    /// What its thread knew, and had done.
+    clock: Arc<Clock>,
+}
+
+/// Adds a fence to others.
+fn add(fences: &mut Vec<SequentialFence>, new: SequentialFence) {
+    match fences.iter_mut().find(|known| (known.block, known.scope) == (new.block, new.scope)) {
+        Some(known) if Arc::ptr_eq(&known.clock, &new.clock) => {}
+        Some(known) => Arc::make_mut(&mut known.clock).join(&new.clock),
+        None => fences.push(new),
+    }
 }
 
 /// A released value that a thread has read without acquiring.
@@ -45,6 +67,11 @@ pub(crate) struct Patterns {
     fence: Option<(Scope, Mark, u32)>,
     /// Strong reads of released values: a fence after them acquires.
     read: Vec<SeenRelease>,
+    /// The latest `fence.sc` of each scope.
+    sequential: Vec<SequentialFence>,
+    /// Fences of others that come before the next one of this thread in Fence-SC order: behind them an older value was read of what this
+    /// thread has written or seen. If it were the other way round, that could not have been.
+    before: Vec<SequentialFence>,
 }
 
 /// Why threads learned nothing where they might have.
@@ -123,6 +150,7 @@ impl Races {
                 miss(Miss::NoRelease, write, &clock);
             }
         }
+        follow_fences(order, variables, patterns, lane, kind, scope, extents);
         if kind.writes() {
             publish(order, variables, patterns, lane, (kind, semantics, scope), place);
         }
@@ -148,9 +176,60 @@ impl Races {
                     }
                 }
             }
+            if semantics.order == Order::Sequential {
+                let pattern = block.patterns.entry(thread).or_default();
+                let known = std::mem::take(&mut pattern.before);
+                for fence in known {
+                    if fence.scope.min(scope) >= extents.scope(fence.block, own) {
+                        block.order.acquire(thread, &fence.clock);
+                    }
+                }
+                let mut clock = Clock::default();
+                block.order.release(thread, &mut clock);
+                pattern.sequential.retain(|fence| fence.scope != scope);
+                pattern.sequential.push(SequentialFence { block: own, scope, clock: Arc::new(clock) });
+            }
             if semantics.order.releases() {
                 let pattern = block.patterns.entry(thread).or_default();
                 pattern.fence = Some((scope, block.order.mark(thread), place));
+            }
+        }
+    }
+}
+
+/// What a strong access says of the order of `fence.sc` before and behind it: of two that are morally strong one comes first, and if
+/// a read behind the first finds an older value than a thread has written or seen before the second, it is known which.
+fn follow_fences(
+    order: &BlockOrder,
+    variables: &mut HashMap<u64, Variable>,
+    patterns: &mut HashMap<u32, Patterns>,
+    lane: &LaneAccess,
+    kind: AccessKind,
+    scope: Scope,
+    extents: Extents,
+) {
+    let fences = patterns.get(&lane.thread).map_or(&[][..], |pattern| &pattern.sequential);
+    if fences.is_empty() && !variables.contains_key(&lane.address) {
+        return;
+    }
+    let variable = variables.entry(lane.address).or_default();
+    if kind.writes() {
+        for look in std::mem::take(&mut variable.looks) {
+            if look.scope.min(scope) >= extents.scope(look.block, order.index) {
+                add(&mut variable.missed, look);
+            }
+        }
+    }
+    if kind.reads() {
+        for fence in fences {
+            add(&mut variable.looks, SequentialFence { scope: fence.scope.min(scope), ..fence.clone() });
+        }
+    }
+    if !variable.missed.is_empty() {
+        let pattern = patterns.entry(lane.thread).or_default();
+        for missed in &variable.missed {
+            if missed.scope.min(scope) >= extents.scope(missed.block, order.index) {
+                add(&mut pattern.before, SequentialFence { scope: missed.scope.min(scope), ..missed.clone() });
             }
         }
     }
