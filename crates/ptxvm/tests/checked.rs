@@ -112,7 +112,8 @@ fn what_one_block_finds_is_found_once() {
 
 #[test]
 fn a_fault_leaves_what_was_done_before_on_one_host_thread() {
-    let rest = format!("setp.eq.u32 %p1, %r1, {}; mov.b64 %rd7, 4; @%p1 ld.global.u32 %r5, [%rd7];", BLOCKS / 2);
+    let rest =
+        format!("setp.eq.u32 %p1, %r1, {}; mov.b64 %rd7, 4; @%p1 ld.global.u32 %r5, [%rd7];", BLOCKS / 2);
     let seen = same(&rest, "all");
     assert!(seen.end.is_err() && seen.counter[0] < COUNT as u32);
 }

@@ -23,6 +23,7 @@ mod together;
 mod waits;
 mod warpgroup;
 mod words;
+mod written;
 
 pub use checker::Checker;
 pub use finding::{Finding, FindingKind, Site, Tool, Tools};

@@ -229,7 +229,10 @@ fn follow_fences(
         let pattern = patterns.entry(lane.thread).or_default();
         for missed in &variable.missed {
             if missed.scope.min(scope) >= extents.scope(missed.block, order.index) {
-                add(&mut pattern.before, SequentialFence { scope: missed.scope.min(scope), ..missed.clone() });
+                add(
+                    &mut pattern.before,
+                    SequentialFence { scope: missed.scope.min(scope), ..missed.clone() },
+                );
             }
         }
     }
