@@ -265,8 +265,8 @@ impl Launch {
         self.configure(|config| config.observer = Some(ObserverHandle::new(observer)))
     }
 
-    /// Lets tools watch: [`Module::findings`] says afterwards what they found. The blocks run on one host thread, so that the findings
-    /// are the same every time.
+    /// Lets tools watch: [`Module::findings`] says afterwards what they found: the same for every number of host threads. If something is
+    /// found, or one block depends on another, that has been found by running all blocks again on one host thread, from the beginning.
     ///
     /// ```
     /// use ptxvm::{Checker, Device, Module, Tools};
