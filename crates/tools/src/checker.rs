@@ -9,7 +9,8 @@ use isa::{Mod, Opcode, Space};
 use vm::{
     AccessEvent, AccessKind, AsyncEvent, AsyncStep, BarrierArrival, BarrierRelease, BarrierWait, BlockAccess,
     CopyGroup, CopyGroupEvent, DeviceCall, DeviceFunction, EnterEvent, ExitEvent, FenceEvent, Launch,
-    LaunchObserver, MbarrierEvent, MbarrierOp, ObserverHandle, OperationEvent, WarpEvent, WarpKind,
+    LaunchObserver, MbarrierEvent, MbarrierOp, ObserverHandle, OperationEvent, TensorMemoryEvent, WarpEvent,
+    WarpKind,
 };
 
 use crate::asynchronous::Asynchronous;
@@ -20,6 +21,7 @@ use crate::place::Extents;
 use crate::race::Races;
 use crate::results::Results;
 use crate::sync::{BlockUse, Misuse};
+use crate::tensor::TensorMemories;
 use crate::waits::Work;
 use crate::warpgroup::Warpgroups;
 
@@ -47,6 +49,7 @@ pub struct Checker {
     param_loads: HashSet<u32>,
     asynchronous: Asynchronous,
     pub(crate) results: Results,
+    pub(crate) tensors: TensorMemories,
     /// By block.
     warpgroups: HashMap<[u32; 3], Warpgroups>,
     pub(crate) values: Values,
@@ -73,6 +76,7 @@ impl Checker {
             param_loads: HashSet::new(),
             asynchronous: Asynchronous::default(),
             results: Results::default(),
+            tensors: TensorMemories::default(),
             warpgroups: HashMap::new(),
             values: Values::default(),
             undefined: Vec::new(),
@@ -154,6 +158,7 @@ impl LaunchObserver for Checker {
         self.races.signals.clone_from(&self.asynchronous.signals);
         self.races.has_async_reads = self.asynchronous.reads;
         self.results = Results::default();
+        self.tensors = TensorMemories::default();
         self.undefined.iter().for_each(|&(address, bytes)| self.values.forget(address, bytes));
         if self.aligned.is_empty() {
             let bodies = module.functions.iter().filter_map(|function| function.body.as_ref());
@@ -269,8 +274,23 @@ impl LaunchObserver for Checker {
         if self.follows_results() {
             self.results.step(block, step, threads);
         }
+        if step == AsyncStep::WaitTensorStores {
+            self.tensors.wait(block, threads);
+        }
         if matches!(step, AsyncStep::SetRegisters { .. }) {
             self.warpgroups.entry(block).or_default().execute(span, threads);
+        }
+    }
+
+    fn wants_tensor_memory(&self) -> bool {
+        self.tools.has(Tool::Initcheck) || self.tools.has(Tool::Synccheck)
+    }
+
+    fn tensor_memory(&mut self, event: &TensorMemoryEvent) {
+        let undefined = self.tensors.access(event);
+        self.take_early_cells();
+        if self.tools.has(Tool::Initcheck) {
+            self.values.load_cells(event.span, undefined);
         }
     }
 
@@ -359,6 +379,7 @@ impl LaunchObserver for Checker {
             }
             self.values.end_block(event.block);
             self.results.end_block(event.block);
+            self.tensors.end_block(event.block);
             if !self.warpgroups.is_empty()
                 && let Some(warpgroups) = self.warpgroups.remove(&event.block)
             {

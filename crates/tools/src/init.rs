@@ -6,7 +6,7 @@
 
 mod flow;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use diag::Span;
 use isa::Space;
@@ -56,6 +56,8 @@ pub(crate) enum Origin {
     Register { name: String, function: Span },
     /// Memory that an instruction read.
     Memory { span: Span, space: Space },
+    /// Tensor memory that an instruction read.
+    Tensor { span: Span },
 }
 
 /// Where it matters.
@@ -101,6 +103,8 @@ pub(crate) struct Values {
     /// The same of the sources of copies, in pieces of 64 bytes, and how far into the source each is.
     copied: Vec<(LaneAccess, u64, Taint, u64)>,
     stored: Vec<LaneAccess>,
+    /// Of the load from tensor memory that is told next: where it stands, and which registers of which threads get what nobody wrote.
+    cells: Option<(Span, u32, HashSet<(u32, u32)>)>,
     /// Of the shuffle that is told next: block, thread, and the lane that it reads.
     sources: HashMap<([u32; 3], u32), u32>,
     pub found: Vec<Use>,
@@ -287,7 +291,7 @@ impl Values {
 
     /// Operations may deal with what nobody wrote.
     pub fn are_any_undefined(&self) -> bool {
-        self.has_undefined_registers() || !self.loaded.is_empty()
+        self.has_undefined_registers() || !self.loaded.is_empty() || self.cells.is_some()
     }
 
     /// Lanes shuffle.
@@ -297,6 +301,14 @@ impl Values {
             let source = |lane: &WarpLane| Some(((event.block, lane.thread), lane.source? % 32));
             self.sources.extend(event.lanes.iter().filter_map(source));
         }
+    }
+
+    /// Threads load from tensor memory; these registers get what nobody wrote.
+    pub fn load_cells(&mut self, span: Span, undefined: Vec<(u32, u32)>) {
+        self.cells = (!undefined.is_empty()).then(|| {
+            let origin = self.origin(Origin::Tensor { span });
+            (span, origin, undefined.into_iter().collect())
+        });
     }
 
     fn matters(&mut self, taint: Taint, matter: Matter, span: Span, lane: &LaneAccess) {

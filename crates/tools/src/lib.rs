@@ -19,6 +19,7 @@ mod results;
 mod segment;
 mod shadow;
 mod sync;
+mod tensor;
 mod together;
 mod waits;
 mod warpgroup;

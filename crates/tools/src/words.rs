@@ -247,6 +247,24 @@ impl Checker {
         }
     }
 
+    /// Words the uses of tensor memory whose stores were not waited for.
+    pub(crate) fn take_early_cells(&mut self) {
+        for found in std::mem::take(&mut self.tensors.found) {
+            if !self.tools.has(Tool::Synccheck) {
+                continue;
+            }
+            let here = Site::new(found.here, found.thread.0, found.thread.1, "uses it");
+            let stored = Site::new(found.stored, found.by.0, found.by.1, "stores it, later");
+            let whom = if found.thread == found.by { "it".to_owned() } else { self.who(&stored) };
+            let message =
+                format!("{} uses tensor memory that {whom} has stored and not waited for", self.who(&here));
+            self.findings.add(FindingKind::ResultNotAwaited, &self.kernel, (here, Some(stored)), |finding| {
+                finding.message = message;
+                finding.missing = "`tcgen05.wait::st` behind the store, in the thread that stores".to_owned();
+            });
+        }
+    }
+
     pub(crate) fn add_part(&mut self, block: [u32; 3], part: &PartOfWarpgroup) {
         if !self.tools.has(Tool::Synccheck) {
             return;
@@ -282,6 +300,11 @@ impl Checker {
             Origin::Register { name, .. } => {
                 let missing = format!("a value for `{name}` on every way that leads here");
                 (format!("register `{name}`, which nobody wrote"), None, missing)
+            }
+            Origin::Tensor { span } => {
+                let born = Site::new(*span, found.block, found.thread, "reads what nobody wrote");
+                let missing = "a store, a copy or a product to the tensor memory before it is read";
+                ("tensor memory that nobody wrote".to_owned(), Some(born), missing.to_owned())
             }
             Origin::Memory { span, space } => {
                 let space = format!("{space:?}").to_lowercase();

@@ -75,6 +75,14 @@ pub trait LaunchObserver: Send {
     /// Threads say something about work that they have given to others: bulk copies in groups, `wgmma`, `tcgen05`; or `setmaxnreg`.
     fn async_step(&mut self, _step: &AsyncEvent) {}
 
+    /// Whether it wants to be told of accesses to tensor memory; asked when the launch has begun.
+    fn wants_tensor_memory(&self) -> bool {
+        false
+    }
+
+    /// Threads are about to access tensor memory. Only for those who want it.
+    fn tensor_memory(&mut self, _access: &TensorMemoryEvent) {}
+
     /// A thread is about to do something to an mbarrier object: after the access of the same instruction.
     fn mbarrier(&mut self, _mbarrier: &MbarrierEvent) {}
 
@@ -398,6 +406,51 @@ pub struct AsyncEvent<'a> {
     pub span: Span,
     /// Their indices in the block, ascending.
     pub threads: &'a [u32],
+}
+
+/// What is done to tensor memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TensorMemoryAccess {
+    /// `tcgen05.ld`
+    Load,
+    /// `tcgen05.st`
+    Store,
+    /// `tcgen05.cp`, from shared memory; `tcgen05.shift`, from other cells.
+    Copy,
+    /// `tcgen05.mma` that writes D.
+    Product,
+    /// The same, added to what D is.
+    Accumulate,
+}
+
+/// Threads access tensor memory; what is misused faults afterwards.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TensorMemoryEvent<'a> {
+    /// `%ctaid` of their block.
+    pub block: [u32; 3],
+    /// The instruction.
+    pub span: Span,
+    /// What they do.
+    pub access: TensorMemoryAccess,
+    /// To which cells.
+    pub cells: &'a [TensorCells],
+    /// What these are made of, one for each, if that is in tensor memory, too: of a row of D the row of A.
+    pub sources: &'a [TensorCells],
+}
+
+/// Cells of a lane of tensor memory, by column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TensorCells {
+    /// The thread, by its index in the block.
+    pub thread: u32,
+    /// Of loads and stores the register, by its place in the operand.
+    pub register: u32,
+    /// `%ctaid` of the block that the memory belongs to.
+    pub owner: [u32; 3],
+    /// The lane.
+    pub lane: u32,
+    /// Which cells of it.
+    pub columns: std::ops::Range<u32>,
 }
 
 /// A thread does something to an mbarrier object.

@@ -10,7 +10,7 @@ use super::{LANES, Matter, Taint, Use, Values};
 impl Values {
     /// Threads execute an operation.
     pub fn operation(&mut self, event: &OperationEvent) {
-        if self.registers.is_empty() && self.loaded.is_empty() {
+        if !self.are_any_undefined() {
             return;
         }
         let key = |slot: u32| (event.chunk, event.window, slot);
@@ -35,6 +35,14 @@ impl Values {
             OperationKind::CopyMemory => {}
             OperationKind::Store { bytes } if tainted => self.store(event, bytes, &of),
             OperationKind::StoreMatrix | OperationKind::Store { .. } => {}
+            OperationKind::Defined
+                if let Some((_, origin, cells)) = self.cells.take_if(|(span, ..)| *span == event.span) =>
+            {
+                self.define(event, |index, lane| {
+                    let is_undefined = cells.contains(&(event.lanes.who(lane).1, index as u32));
+                    Taint { origin, bytes: if is_undefined { 0xf } else { 0 } }
+                });
+            }
             OperationKind::Decide | OperationKind::Defined | OperationKind::Atomic => {
                 self.define(event, |_, _| Taint::default())
             }

@@ -174,7 +174,7 @@ fn store<'c>(
     add(OperationKind::Store { bytes: store.bytes }, &store.src, &[], base(&store.address), None);
 }
 
-/// What is in tensor memory counts as defined.
+/// What comes from tensor memory counts as defined here: observers are told of its cells.
 fn tensor_memory<'c>(
     op: &TensorMemory,
     add: &mut impl FnMut(OperationKind, &[SlotRef], &[Option<SlotRef>], Slots, Option<&'c Pure>),

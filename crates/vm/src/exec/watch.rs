@@ -23,7 +23,7 @@ use crate::memory::{resolve_generic, shared_base, shared_rank};
 use crate::observer::{
     AccessEvent, AsyncEvent, BarrierArrival, BarrierRelease, BarrierWait, Completion, CopyGroupEvent,
     DeviceCall, FenceEvent, LaneAccess, LaunchObserver, MbarrierEvent, ObserverHandle, OperationKind,
-    ReadValues, Values, WarpEvent, WarpKind, WarpLane,
+    ReadValues, TensorMemoryEvent, Values, WarpEvent, WarpKind, WarpLane,
 };
 use crate::registers::SlotRef;
 
@@ -45,6 +45,8 @@ pub(crate) struct Watcher {
     /// It wants to be told of operations; and now.
     pub(super) operations: bool,
     follows: bool,
+    /// It wants to be told of tensor memory.
+    tensor_memory: bool,
     /// What the blocks do to global memory, if that is noted; and it has been, of the access that is told.
     pub(super) footprint: Option<Footprint>,
     pub(super) noted: bool,
@@ -56,6 +58,7 @@ impl Watcher {
         let (accesses, operations, follows) = observer.tell(|observer| {
             (observer.wants_accesses(), observer.wants_operations(), observer.follows_operations())
         });
+        let tensor_memory = observer.tell(|observer| observer.wants_tensor_memory());
         Watcher {
             observer,
             lanes,
@@ -67,6 +70,7 @@ impl Watcher {
             accesses,
             operations,
             follows,
+            tensor_memory,
             footprint: None,
             noted: false,
         }
@@ -140,7 +144,11 @@ impl Watcher {
                 let event = AsyncEvent { block, step: *step, span, threads };
                 observer.tell(|observer| observer.async_step(&event));
             }),
+            Kind::TensorMemory(op) => self.tell_tensor_memory(chunk, op, span, mask, active),
             Kind::Warp { op, members: members_slot } => {
+                if let WarpOp::TensorMemory(op) = &**op {
+                    self.tell_tensor_memory(chunk, op, span, mask, active);
+                }
                 let members =
                     |lane| members_slot.map(|slot| chunk.registers.get(active.window, slot, lane) as u32);
                 let kind = match &**op {
@@ -205,6 +213,25 @@ impl Watcher {
             }
             _ => {}
         }
+    }
+
+    /// What an instruction does to tensor memory.
+    fn tell_tensor_memory(
+        &mut self,
+        chunk: &Chunk,
+        op: &TensorMemory,
+        span: Span,
+        mask: Mask,
+        active: &Active,
+    ) {
+        if !self.tensor_memory {
+            return;
+        }
+        // Blocks that have tensor memory are in no team.
+        let Some((access, cells, sources)) = chunk.tensor_access(op, mask, active) else { return };
+        let block = chunk.block_of(mask.lowest().unwrap_or(0));
+        let event = TensorMemoryEvent { block, span, access, cells: &cells, sources: &sources };
+        self.tell_and_ask(|observer| observer.tensor_memory(&event));
     }
 
     /// Barriers of the chunk's blocks are complete.

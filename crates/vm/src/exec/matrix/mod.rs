@@ -4,6 +4,7 @@ mod product;
 mod rows;
 mod shared;
 mod strided;
+mod tensor_cells;
 mod tensor_memory;
 mod tensor_product;
 mod tiled;
