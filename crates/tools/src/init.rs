@@ -84,6 +84,14 @@ pub(crate) struct Use {
     pub address: Option<u64>,
 }
 
+/// A load from tensor memory, of what nobody wrote.
+struct LoadedCells {
+    span: Span,
+    origin: u32,
+    /// Threads, and which of their registers get it.
+    undefined: HashSet<(u32, u32)>,
+}
+
 /// What nobody wrote, in a launch.
 #[derive(Default)]
 pub(crate) struct Values {
@@ -103,8 +111,8 @@ pub(crate) struct Values {
     /// The same of the sources of copies, in pieces of 64 bytes, and how far into the source each is.
     copied: Vec<(LaneAccess, u64, Taint, u64)>,
     stored: Vec<LaneAccess>,
-    /// Of the load from tensor memory that is told next: where it stands, and which registers of which threads get what nobody wrote.
-    cells: Option<(Span, u32, HashSet<(u32, u32)>)>,
+    /// Of the load from tensor memory that is told next.
+    cells: Option<LoadedCells>,
     /// Of the shuffle that is told next: block, thread, and the lane that it reads.
     sources: HashMap<([u32; 3], u32), u32>,
     pub found: Vec<Use>,
@@ -307,7 +315,7 @@ impl Values {
     pub fn load_cells(&mut self, span: Span, undefined: Vec<(u32, u32)>) {
         self.cells = (!undefined.is_empty()).then(|| {
             let origin = self.origin(Origin::Tensor { span });
-            (span, origin, undefined.into_iter().collect())
+            LoadedCells { span, origin, undefined: undefined.into_iter().collect() }
         });
     }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use isa::Space;
 use vm::{LaneAccess, OperationEvent, OperationKind};
 
-use super::{LANES, Matter, Taint, Use, Values};
+use super::{LANES, LoadedCells, Matter, Taint, Use, Values};
 
 impl Values {
     /// Threads execute an operation.
@@ -36,10 +36,11 @@ impl Values {
             OperationKind::Store { bytes } if tainted => self.store(event, bytes, &of),
             OperationKind::StoreMatrix | OperationKind::Store { .. } => {}
             OperationKind::Defined
-                if let Some((_, origin, cells)) = self.cells.take_if(|(span, ..)| *span == event.span) =>
+                if let Some(cells) = self.cells.take_if(|load| load.span == event.span) =>
             {
+                let LoadedCells { origin, undefined, .. } = cells;
                 self.define(event, |index, lane| {
-                    let is_undefined = cells.contains(&(event.lanes.who(lane).1, index as u32));
+                    let is_undefined = undefined.contains(&(event.lanes.who(lane).1, index as u32));
                     Taint { origin, bytes: if is_undefined { 0xf } else { 0 } }
                 });
             }
