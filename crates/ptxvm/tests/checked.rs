@@ -102,6 +102,24 @@ fn what_was_done_is_undone_where_blocks_race() {
 }
 
 #[test]
+fn a_race_of_two_host_threads_is_found_every_time() {
+    // The last block reads what the first has written or added to, and nobody else accesses it.
+    for first in ["st.global.u32 [%rd7], %r3;", "red.relaxed.gpu.global.add.u32 [%rd7], %r3;"] {
+        let rest = format!(
+            "setp.eq.u32 %p1, %r1, 0; setp.eq.u32 %p2, %r1, {}; mul.wide.u32 %rd7, %r2, 4;\n\
+            add.u64 %rd7, %rd3, %rd7; @%p1 {first} @%p2 ld.global.u32 %r5, [%rd7];",
+            BLOCKS - 1
+        );
+        let (module, tools) = (kernel(&rest), "racecheck".parse().unwrap());
+        let one = launch(&module, tools, |config| config.threads = Some(1));
+        assert_eq!(one.findings.len(), 1);
+        for _ in 0..8 {
+            assert_eq!(one, launch(&module, tools, |config| config.threads = Some(3)));
+        }
+    }
+}
+
+#[test]
 fn what_one_block_finds_is_found_once() {
     // A register that nobody wrote, in one block.
     let rest = format!("setp.ne.u32 %p1, %r1, {}; @%p1 bra END; st.global.u32 [%rd6], %r9; END:", BLOCKS / 2);

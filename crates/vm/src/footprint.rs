@@ -212,16 +212,18 @@ impl Footprint {
     }
 }
 
-/// Whether blocks of a kernel could depend on each other without a [`Footprint`] that shows it; found once.
+/// Whether a [`Footprint`] has all by which blocks of a kernel can depend on each other, so that they can be undone; found once.
 #[derive(Default)]
-pub(crate) struct Apart(OnceLock<bool>);
+pub(crate) struct Undoable(OnceLock<bool>);
 
 impl Launch {
     /// Its blocks may run apart from each other, and be undone.
     pub(crate) fn may_be_undone(&self) -> bool {
         let config = &self.config;
         let is_simple = self.cluster_blocks() == 1 && !config.cooperative && config.progress.is_none();
-        is_simple && self.arena.is_memory_once() && *self.kernel.parts.0.get_or_init(|| self.has_own_memory())
+        is_simple
+            && self.arena.is_memory_once()
+            && *self.kernel.undoable.0.get_or_init(|| self.has_own_memory())
     }
 
     /// What its kernel can do that others see are loads, stores and atomic operations without results.

@@ -270,15 +270,18 @@ impl Launch {
     /// Runs all blocks on several host threads, each watched by an observer of its own. False if nothing has been done: blocks may depend on
     /// each other, one faulted, or an observer has found something.
     fn run_apart(&self, observer: &ObserverHandle, host_threads: usize) -> bool {
-        let (teams, code) = self.teams(CHECKED_THREADS);
-        let work = Work::new(self, &code, teams, host_threads);
-        let host_threads = work.host_threads(host_threads);
+        let host_threads = host_threads.min(usize::try_from(self.config.grid_blocks()).unwrap_or(usize::MAX));
         if host_threads < 2 || !self.may_be_undone() {
             return false;
         }
         let fork = || observer.tell(|observer| observer.fork(self));
-        // As many as there are host threads, and one to begin with.
         let Some(forks) = (0..host_threads).map(|_| fork()).collect::<Option<Vec<_>>>() else { return false };
+        let (teams, code) = self.teams(CHECKED_THREADS);
+        let work = Work::new(self, &code, teams, host_threads);
+        let host_threads = work.host_threads(host_threads);
+        if host_threads < 2 {
+            return false;
+        }
         let (forks, watchers) = (Mutex::new(forks), Mutex::new(Vec::new()));
         let lock = |poisoned: PoisonError<_>| poisoned.into_inner();
         let watch = || {

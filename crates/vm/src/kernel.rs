@@ -8,7 +8,7 @@ use lanes::HostPath;
 
 use crate::builtin::Builtin;
 use crate::code::{Code, array_bytes, build};
-use crate::footprint::Apart;
+use crate::footprint::Undoable;
 use crate::launch::LaunchError;
 use crate::loaded::{Image, KernelAttributes};
 use crate::shared::{SharedLayout, SharedVariable, append};
@@ -37,7 +37,7 @@ pub(crate) struct Kernel {
     /// It may wait for the grid.
     pub waits_for_grid: bool,
     /// What its blocks do to memory can be noted, and undone.
-    pub parts: Apart,
+    pub undoable: Undoable,
     /// The shared variables of the functions that it can reach.
     shared: Vec<SharedVariable>,
     /// The layout of the last launch, and how much dynamic shared memory it had.
@@ -78,7 +78,7 @@ impl Kernel {
             param_bytes,
             sees_warps: sees_warps(functions().map(|(_, function)| function.as_ref())),
             apart: keeps_blocks_apart(functions().map(|(_, function)| function.as_ref())),
-            parts: Apart::default(),
+            undoable: Undoable::default(),
             waits_for_grid: names.any(|builtin| builtin == Some(Builtin::GridSynchronize)),
             shared: SharedVariable::used(module, &reached),
             layout: Mutex::default(),
