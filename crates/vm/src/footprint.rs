@@ -264,3 +264,19 @@ fn is_noted(op: &OpKind, access: &ir::Access) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn which_touches_of_two_teams_exclude_each_other() {
+        let all = [Touch::Read, Touch::Write, Touch::Combine];
+        for (before, after) in all.into_iter().flat_map(|a| all.map(|b| (a, b))) {
+            let mut words = Words::default();
+            words.add(3, 0b100, before);
+            assert_eq!(words.excludes(3, 0b110, after), before != after || after == Touch::Write);
+            assert!(!words.excludes(3, 0b011, after) && !words.excludes(2, 0b100, after));
+        }
+    }
+}
