@@ -29,8 +29,7 @@ impl BodyChecker<'_, '_> {
             .or_else(|| {
                 let message = format!("Arguments mismatch for instruction '{}'", context.name);
                 scales_bytes(context, node.operands.len()).then_some((Code::ArgumentsMismatch, message))
-            })
-            .or_else(|| scaled_input(context, self.module.target, node.operands.len()));
+            });
         if let Some((code, message)) = found {
             self.sink().error(code, node.span, message);
         }
@@ -75,7 +74,7 @@ fn layouts(context: &Context, first: Option<&str>) -> Option<Complaint> {
 }
 
 /// The operand `scale-input-d` needs more than the instruction does.
-fn scaled_input(context: &Context, target: Target, operands: usize) -> Option<Complaint> {
+pub(crate) fn scaled_input(context: &Context, target: Target, operands: usize) -> Option<Complaint> {
     let at = context.form.operands_with(context.picks).position(|spec| spec.name == "scale-input-d")?;
     let is_scaled = !context.picks.has(Mod::KindI8);
     let is_closed = is_scaled && operands > at && !target.has(Target::new(100, isa::Suffix::Family));

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use diag::{Code, Span};
+use diag::{Code, Diagnostic, Span};
 use isa::{Effect, Form, Mod, Opcode, OperandKind, Picks, Presence, SelectError, Space, Type};
 use smallvec::SmallVec;
 use syntax::tree::{Guard, Instruction as Tree, Operand as OperandTree};
@@ -44,6 +44,10 @@ impl<'a> BodyChecker<'_, 'a> {
         let picks = &selection.picks;
         let lengths = form.operands_with(picks).map(|spec| spec.count(form, picks).0);
         self.longest_vector = lengths.max().unwrap_or(1);
+        if selection.errors.contains(&SelectError::UnknownInstruction) {
+            // No vector is longer than four but in instructions that have such.
+            self.longest_vector = 0;
+        }
         // Fragments that no vector holds.
         if form.opcode == Opcode::Wmma {
             self.longest_vector = self.longest_vector.min(8);
@@ -53,35 +57,52 @@ impl<'a> BodyChecker<'_, 'a> {
         let operands: SmallVec<[Lowered; 6]> = node.operands.iter().map(|tree| self.lower(tree)).collect();
         self.report_vector_sizes();
         let negation = self.negation(&operands, form, &selection.picks);
+        if let Some(message) = crate::required::saturates_twice(node) {
+            self.sink().error_at(Stage::Count, Code::IllegalModifier, head(node), message);
+            return;
+        }
         for error in &selection.errors {
             let is_unknown = matches!(error, SelectError::UnknownInstruction | SelectError::Types);
+            if is_unknown {
+                return self.report_last(node, &selection, error);
+            }
             let lacks = matches!(error, SelectError::Missing { .. } | SelectError::Arguments { .. });
-            if let Some((code, message)) =
-                crate::required::at_once(node, &selection.name, lacks).filter(|_| !is_unknown)
-            {
-                self.sink().error_at(Stage::Count, code, head(node), message);
+            if lacks && crate::required::lacks_geometry(node) {
+                let message = format!("Geometry modifier required for instruction '{}'", selection.name);
+                self.sink().error_at(Stage::Count, Code::MissingModifier, head(node), message);
                 return;
             }
-            match error {
-                SelectError::UnknownInstruction | SelectError::Types => {
-                    return self.report_last(node, &selection, error);
-                }
-                SelectError::Arguments { .. } => {
-                    self.cache_policy(node, &operands, form, &selection);
-                    return self.report_last(node, &selection, error);
-                }
-                // The number of operands is wrong for what was meant: that is said before what else is.
-                SelectError::Illegal { form: id, .. }
-                | SelectError::Comparison { form: id, .. }
-                | SelectError::Missing { form: id, .. }
-                    if !takes(id.form(), &selection.picks, operands.len()) =>
-                {
-                    return self.report_last(node, &selection, &SelectError::Arguments { form: *id });
-                }
-                _ => {}
-            }
+        }
+        if let Some(index) = no_split(form, &operands) {
+            let message = format!("Argument {index} of instruction '{}': must be constant", selection.name);
+            let span = operands[index].span;
+            self.sink().error_at(Stage::Count, Code::IntegerConstantExpected, span, message);
+            return;
         }
         let (mut form, mut selection) = (form, selection);
+        if !selection.errors.is_empty()
+            && !self.fits(&operands, form, &selection)
+            && let Some(other) = self
+                .candidates(node)
+                .find(|other| other.form.is_some_and(|form| self.fits(&operands, form, other)))
+        {
+            (form, selection) = (other.form.unwrap_or(form), Rc::new(other));
+        }
+        let has_too_few =
+            !takes(form, &selection.picks, operands.len()) || lacks_operand(form, &selection, operands.len());
+        if let Some(id) = isa::form_id(form).filter(|_| has_too_few) {
+            if takes(form, &selection.picks, operands.len())
+                && self.fit_all(&operands, form, &selection).is_ok()
+            {
+                self.modifiers(node, &selection, Stage::FormGate..=Stage::FormGate);
+                let message = format!("Arguments mismatch for instruction '{}'", selection.name);
+                let diagnostic = Diagnostic::error(Code::ArgumentsMismatch, node.span, message);
+                self.sink().report(Stage::FormGate, 3, diagnostic);
+                return;
+            }
+            self.cache_policy(node, &operands, form, &selection);
+            return self.report_last(node, &selection, &SelectError::Arguments { form: id });
+        }
         let Fitted { operands: checked, complaints } = match self.fit_all(&operands, form, &selection) {
             Ok(fitted) => fitted,
             Err((lowered, spec)) => {
@@ -103,7 +124,22 @@ impl<'a> BodyChecker<'_, 'a> {
             self.modifiers(node, &selection, Stage::FormGate..=Stage::FormGate);
             let message = format!("Arguments mismatch for instruction '{}'", selection.name);
             let help = "an address in tensor memory is in a register of 32 bits";
-            self.sink().error_at(Stage::FormGate, Code::ArgumentsMismatch, span, message).help(help);
+            let diagnostic = Diagnostic::error(Code::ArgumentsMismatch, span, message).help(help);
+            self.sink().report(Stage::FormGate, 2, diagnostic);
+            return;
+        }
+        let is_complete = !selection.errors.iter().any(|error| matches!(error, SelectError::Missing { .. }));
+        if is_complete
+            && let Some((code, message)) =
+                crate::combination::scaled_input(&context, self.module.target, operands.len())
+        {
+            self.sink().report(Stage::FormGate, 3, Diagnostic::error(code, node.span, message));
+        }
+        if let Some(message) = crate::required::wrong_spaces(node).filter(|_| !selection.errors.is_empty()) {
+            self.modifiers(node, &selection, Stage::FormGate..=Stage::FormGate);
+            let message = format!("{message} '{}'", selection.name);
+            let diagnostic = Diagnostic::error(Code::MemorySpace, head(node), message);
+            self.sink().report(Stage::FormGate, 3, diagnostic);
             return;
         }
         if let Some(message) = crate::required::missing(node, &selection.name) {
@@ -167,8 +203,8 @@ impl<'a> BodyChecker<'_, 'a> {
     ) {
         let Some((last, others)) = operands.split_last() else { return };
         let is_policy = match last.value {
-            Value::Register(_, ty) => isa::register_allowed(Type::B64, ty, false),
-            Value::Const(_) => true,
+            Value::Register(_, ty) => ty.bits() == 64 && !ty.is_float(),
+            Value::Const(value) => matches!(value, crate::literal::Const::Int { .. }),
             _ => false,
         };
         if is_policy
@@ -197,6 +233,13 @@ impl<'a> BodyChecker<'_, 'a> {
             self.lower(tree);
         }
         self.illegal_vectors.clear();
+    }
+
+    /// Do the operands fit a form?
+    fn fits(&self, operands: &[Lowered], form: &'static Form, selection: &Selection) -> bool {
+        takes(form, &selection.picks, operands.len())
+            && !lacks_operand(form, selection, operands.len())
+            && self.fit_all(operands, form, selection).is_ok()
     }
 
     /// Fits the operands into a form; where the first does not, that one and its place.
@@ -304,6 +347,25 @@ impl<'a> BodyChecker<'_, 'a> {
         let span = node.opcode.span;
         self.sink().error_at(Stage::Name, Code::UnknownInstruction, span, message).maybe_help(help);
     }
+}
+
+/// The operand of `tcgen05.ld` and `st` where only the constant of `.16x32bx2` can stand, if it is none.
+fn no_split(form: &Form, operands: &[Lowered]) -> Option<usize> {
+    let index = match form.action {
+        isa::Action::Effect(Effect::TensorLd) => 2,
+        isa::Action::Effect(Effect::TensorSt) => 1,
+        _ => return None,
+    };
+    let is_constant = operands.get(index).is_some_and(|lowered| matches!(lowered.value, Value::Const(_)));
+    (operands.len() == 3 && !is_constant).then_some(index)
+}
+
+/// Does an instruction lack a modifier without which it has one operand too many?
+fn lacks_operand(form: &Form, selection: &Selection, operands: usize) -> bool {
+    selection.errors.iter().any(|error| match error {
+        SelectError::Missing { slot, .. } => crate::required::brings_operand(form.opcode, slot, operands),
+        _ => false,
+    })
 }
 
 /// May a form with these picks have so many operands?

@@ -20,6 +20,7 @@ mod instruction;
 mod link;
 mod literal;
 mod matching;
+mod missing;
 pub mod module;
 mod moves;
 mod opcodes;

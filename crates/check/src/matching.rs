@@ -315,6 +315,7 @@ pub(crate) fn fit_destination(
         }
         Value::UnknownSum if ty != Type::Pred => result_required(span, place, complaints),
         Value::NotRegister(_) if ty == Type::Pred => result_required(span, place, complaints),
+        Value::Const(_) if becomes_bits(place) => Verdict::Mismatch,
         Value::Const(value) => match fit_const(*value, ty) {
             Verdict::Fits(_) => result_required(span, place, complaints),
             Verdict::Mismatch => Verdict::Mismatch,
@@ -552,6 +553,13 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
         }
         _ => Verdict::Mismatch,
     }
+}
+
+/// Does `cvt` write a format that no register has?
+fn becomes_bits(place: &Place) -> bool {
+    let to = place.context.picks.types().first();
+    let is_narrow = |ty: Type| ty == Type::Tf32 || ty.lanes() > 1 && ty.element().bits() <= 8;
+    place.context.form.opcode == Opcode::Cvt && to.is_some_and(|&ty| is_narrow(ty))
 }
 
 /// Places of bits where ptxas takes no constant: packed narrow formats that `cvt` reads, its random bits, metadata of sparse matrices.

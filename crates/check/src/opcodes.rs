@@ -20,7 +20,7 @@ pub fn display_name(opcode: &str, modifiers: &[&str]) -> String {
         (opcode, modifiers.first()),
         ("bar" | "barrier", Some(&("arrive" | "red")))
             | ("bar", Some(&("warp" | "cta")))
-            | ("barrier", Some(&"cta"))
+            | ("barrier", Some(&("cta" | "cluster")))
             | ("fence" | "membar", Some(&"proxy"))
     );
     if also {
@@ -35,7 +35,8 @@ pub fn display_name(opcode: &str, modifiers: &[&str]) -> String {
     let mut name = opcode.to_owned();
     for modifier in &modifiers[..longest] {
         name.push('.');
-        name.push_str(modifier);
+        // `tcgen05.wait::ld` goes by its first half.
+        name.push_str(modifier.split_once("::").map_or(modifier, |(first, _)| first));
     }
     name
 }

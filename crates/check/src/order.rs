@@ -133,8 +133,11 @@ impl Stage {
             SelectError::Repeated { index } if error.comes_first(modifiers) => return (Stage::Word, index),
             SelectError::Illegal { .. } if error.comes_first(modifiers) => Stage::EarlyModifier,
             SelectError::Repeated { index } => {
-                let is_space = written(index).is_some_and(|m| m.space().is_some());
-                if is_space { Stage::Other } else { Stage::Operation }
+                if written(index).is_some_and(|m| m.space().is_some()) {
+                    // Before spaces that it does not take.
+                    return (Stage::Modifier, 2 * place_of("global", FIRST).unwrap_or_default() - 1);
+                }
+                Stage::Operation
             }
             SelectError::Illegal { index, .. } => match (written(index), types) {
                 (Some(Mod::Rz | Mod::Rm | Mod::Rp), [Type::Bf16 | Type::Bf16x2]) if sums => {
@@ -144,11 +147,18 @@ impl Stage {
                 _ => return refusal(modifiers.get(index).copied().unwrap_or_default()),
             },
             SelectError::Alternate { .. } if types.last() == Some(&Type::U32) => Stage::Other,
-            SelectError::Alternate { .. } => return (Stage::Modifier, FIRST.len()),
+            SelectError::Alternate { .. } => return (Stage::Modifier, LAST_OF_FIRST),
             SelectError::Missing { slot: "CmpOp", .. } | SelectError::Comparison { .. } => Stage::Comparison,
             SelectError::Missing { slot: "BoolOp", .. } => Stage::Combination,
             SelectError::Missing { slot: "rnd" | "frnd" | "irnd", .. } if !has_approximation(opcode) => {
                 Stage::Rounding
+            }
+            SelectError::Missing { slot: "rn" | "frnd2" | "frnd3" | "rna" | "rs", .. } => Stage::Rounding,
+            SelectError::Missing { slot: "order" | "relaxed", .. } => Stage::Kind,
+            SelectError::Missing { slot: "red", .. } => Stage::EarlyModifier,
+            // Before shapes.
+            SelectError::Missing { slot: "sync" | "aligned" | "cta_group" | "cta_group::1", .. } => {
+                return (Stage::Modifier, SHAPES - 1);
             }
             _ => Stage::Other,
         };
@@ -191,9 +201,11 @@ pub(crate) fn refusal(name: &str) -> (Stage, usize) {
     if let Some(place) = place(LAST) {
         return (Stage::ModifierLast, place);
     }
-    // What is left are shapes of matrices (`.m16n8k16`), and words that are a part of the opcode (`.try_wait`): ptxas was not asked for
-    // the place of these.
-    (Stage::Modifier, place(FIRST).or_else(|| place_of("m16n8", FIRST)).unwrap_or(FIRST.len()))
+    if crate::required::is_shape(name) {
+        return (Stage::Modifier, SHAPES);
+    }
+    // What is left are words that are a part of the opcode (`.try_wait`): ptxas was not asked for the place of these.
+    (Stage::Modifier, place(FIRST).map_or(LAST_OF_FIRST, |place| 2 * place))
 }
 
 fn place_of(name: &str, list: &[&[&str]]) -> Option<usize> {
@@ -270,13 +282,13 @@ const FIRST: &[&[&str]] = &[
     &["approx"],
     &["ftz"],
     &["noftz"],
-    &[
-        "128x128b", "128x256b", "16x128b", "16x256b", "16x32bx2", "16x64b", "32x128b", "32x32b", "4x256b",
-        "64x128b", "m16n16", "m16n8", "m8n16", "m8n8",
-    ],
     &["col", "row"],
     &["v2", "v4", "v8"],
 ];
+
+/// The places behind all of [`FIRST`], and of shapes of matrices: behind `.noftz`, and behind what is missing of `.sync.aligned`.
+const LAST_OF_FIRST: usize = 2 * FIRST.len();
+const SHAPES: usize = 2 * (FIRST.len() - 2) - 1;
 
 /// Modifiers that say what kind of access it is, or of which matrices.
 const KINDS: &[&[&str]] = &[

@@ -85,10 +85,18 @@ pub(crate) fn check(
         } else if let Some((least, greatest)) = range
             && !(least..=greatest).contains(&(value as i64))
         {
-            let message = format!(
-                "Argument {i} of instruction '{}': value '{}' out of range, expected to be in range [{least}..{greatest}]",
-                context.name, value as i64
-            );
+            let (name, value) = (context.name, value as i64);
+            let is_count = value <= 0 && name.starts_with("mbarrier.arrive");
+            let message = match is_count {
+                true => {
+                    format!(
+                        "Argument {i} of instruction '{name}' : value '{value}' expected to be a non-zero positive"
+                    )
+                }
+                false => format!(
+                    "Argument {i} of instruction '{name}': value '{value}' out of range, expected to be in range [{least}..{greatest}]"
+                ),
+            };
             sink.error(Code::OutOfRange, lowered.span, message);
         }
     }
@@ -327,20 +335,20 @@ fn barrier(sink: &mut Sink, context: &Context, operands: &[Operand], lowered: &[
         let place = specs.iter().position(|spec| spec.name == name)?;
         match (operands.get(place)?, lowered.get(place)?) {
             (Operand::Imm(_), Lowered { value: Value::Const(Const::Int { value, .. }), span, .. }) => {
-                // Of a number, ptxas sees the low word.
-                Some((u64::from(*value as u32), *span))
+                Some((*value, *span))
             }
             _ => None,
         }
     };
+    // Of both numbers, ptxas looks at the low word.
     let names: Vec<&str> = specs.iter().skip(first).map(|spec| spec.name).collect();
     if let Some((number, span)) = names.first().and_then(|name| constant(name))
-        && number > 15
+        && number as u32 > 15
     {
         let message = format!("Barrier number '{number}' out of range, expected to be in range [0..15]");
         sink.error(Code::OutOfRange, span, message).help("a block has 16 barriers");
     }
-    let Some((threads, span)) = constant("b") else { return };
+    let Some((threads, span)) = constant("b").map(|(threads, span)| (threads as u32, span)) else { return };
     if threads % 32 != 0 {
         let message = "Number of threads participating in barrier must be in multiple of warp size";
         sink.error(Code::ThreadCount, span, message).help("write a multiple of 32");

@@ -1,7 +1,6 @@
 //! Modifiers that ptxas misses, each in its own words.
 
-use diag::Code;
-use isa::Mod;
+use isa::{Mod, Opcode};
 use smallvec::SmallVec;
 use syntax::tree::Instruction as Tree;
 
@@ -39,14 +38,12 @@ pub(crate) fn missing(node: &Tree, name: &str) -> Option<String> {
         "atom" | "red" if !has(&["async"]) && !modifiers.iter().any(|m| crate::wording::is_operation(m)) => {
             Some(format!("Illegal operation '' for instruction '{name}'"))
         }
-        "min" | "max" if node.operands.len() < 4 => match (has(&["abs"]), has(&["xorsign"])) {
-            (true, false) => Some("Modifier '.abs' requires modifier '.xorsign'".into()),
-            (false, true) => Some("Modifier '.xorsign' requires modifier '.abs'".into()),
-            _ => None,
-        },
-        "cvt" if has(&["sat"]) => {
-            let other = modifiers.iter().find(|m| matches!(**m, "relu" | "satfinite"))?;
-            Some(format!("Modifier '.{other}' cannot be combined with modifier '.sat'"))
+        "min" | "max" if node.operands.len() < 4 && has(&["f16", "f16x2", "bf16", "bf16x2", "f32"]) => {
+            match (has(&["abs"]), has(&["xorsign"])) {
+                (true, false) => Some("Modifier '.abs' requires modifier '.xorsign'".into()),
+                (false, true) => Some("Modifier '.xorsign' requires modifier '.abs'".into()),
+                _ => None,
+            }
         }
         _ => None,
     }
@@ -54,34 +51,38 @@ pub(crate) fn missing(node: &Tree, name: &str) -> Option<String> {
 
 /// Those that anything may be missing of.
 const OPCODES: &[&str] =
-    &["mma", "wmma", "ldmatrix", "stmatrix", "wgmma", "tcgen05", "cp", "atom", "red", "min", "max", "cvt"];
+    &["mma", "wmma", "ldmatrix", "stmatrix", "wgmma", "tcgen05", "cp", "atom", "red", "min", "max"];
 const BLOCKS: &[&str] = &["block16", "block32"];
 
-/// What is wrong with an instruction that has errors, before its operands are counted: how many there are depends on it. Does it
-/// lack a modifier or an operand?
-pub(crate) fn at_once(node: &Tree, name: &str, lacks: bool) -> Option<(Code, String)> {
-    if lacks
-        && node.opcode.text == "tex"
-        && !node.modifiers.iter().any(|m| crate::texture::is_geometry(m.text))
-    {
-        return Some((Code::MissingModifier, format!("Geometry modifier required for instruction '{name}'")));
-    }
-    Some((Code::MemorySpace, format!("{} '{name}'", wrong_spaces(node)?)))
+/// Does `tex` lack the geometry on which its operands depend?
+pub(crate) fn lacks_geometry(node: &Tree) -> bool {
+    node.opcode.text == "tex" && !node.modifiers.iter().any(|m| crate::texture::is_geometry(m.text))
+}
+
+/// Ways to saturate that do not go together, whatever the operands.
+pub(crate) fn saturates_twice(node: &Tree) -> Option<String> {
+    let has = |word: &str| node.modifiers.iter().any(|m| m.text == word);
+    let other = ["satfinite", "relu"].into_iter().find(|word| has(word))?;
+    let is_it = node.opcode.text == "cvt" && has("sat");
+    is_it.then(|| format!("Modifier '.{other}' cannot be combined with modifier '.sat'"))
 }
 
 /// What is wrong with the number of state spaces: asynchronous copies name two, `multimem` one at most.
-fn wrong_spaces(node: &Tree) -> Option<&'static str> {
+pub(crate) fn wrong_spaces(node: &Tree) -> Option<&'static str> {
+    const NUMBER: &str = "Unexpected number of state spaces specified in instruction";
+    const SPACE: &str = "State space incorrect for instruction";
     let is_space = |word: &&str| Mod::from_name(word).is_some_and(|m| m.space().is_some());
     let spaces: SmallVec<[&str; 4]> = node.modifiers.iter().map(|m| m.text).filter(is_space).collect();
     let has = |word: &str| node.modifiers.iter().any(|m| m.text == word);
     match (node.opcode.text, spaces.as_slice()) {
-        ("cp", [] | [_]) if has("async") && !has("bulk") && (has("ca") || has("cg")) => {
-            Some("Unexpected number of state spaces specified in instruction")
+        ("cp", all) if has("ca") || has("cg") => match all {
+            [to, from] => (to == from).then_some(SPACE),
+            _ => Some(NUMBER),
+        },
+        ("cp", [first, others @ ..]) if has("bulk") => {
+            (others.len() > 1 || others.contains(first)).then_some(SPACE)
         }
-        ("cp", [first, others @ ..]) if has("async") && (others.len() > 1 || others.contains(first)) => {
-            Some("State space incorrect for instruction")
-        }
-        ("multimem", [_, _, ..]) => Some("Unexpected number of state spaces specified in instruction"),
+        ("multimem", [_, _, ..]) => Some(NUMBER),
         _ => None,
     }
 }
@@ -92,8 +93,18 @@ pub(crate) fn is_layout(word: &str) -> bool {
 }
 
 /// `.m16n8k16`, `.m8n8`, `.16x64b`
-fn is_shape(word: &str) -> bool {
+pub(crate) fn is_shape(word: &str) -> bool {
     let digit_at = |i: usize| word.as_bytes().get(i).is_some_and(u8::is_ascii_digit);
     let of_matrix = word.starts_with('m') && digit_at(1) && word.contains('n');
     of_matrix || digit_at(0) && word.contains('x') && word.contains('b')
+}
+
+/// Modifiers by which an instruction takes another operand: without them it has one too many.
+pub(crate) fn brings_operand(opcode: Opcode, slot: &str, operands: usize) -> bool {
+    match slot {
+        "L2::cache_hint" => operands != 5 || opcode != Opcode::Cp,
+        "multicast" | "im2col" | "cp_mask" => true,
+        "sp" => opcode == Opcode::Tcgen05,
+        _ => false,
+    }
 }

@@ -69,40 +69,61 @@ impl<'a> BodyChecker<'_, 'a> {
         let (form, picks, errors) = match selected {
             Ok(selected) => (Some(selected.form()), selected.picks, Vec::new()),
             Err(errors) => {
-                let (mut types, mut mods) = (Vec::new(), Vec::new());
-                for token in modifiers.iter().filter_map(|m| Token::from_name(m)) {
-                    match token {
-                        Token::Type(ty) => types.push(ty),
-                        Token::Mod(modifier) => mods.push(modifier),
-                    }
-                }
-                let alternates = errors.iter().any(|error| matches!(error, SelectError::Alternate { .. }));
                 let form = errors.iter().find_map(|error| match *error {
                     SelectError::Arguments { form }
                     | SelectError::Illegal { form, .. }
                     | SelectError::Comparison { form, .. }
                     | SelectError::Alternate { form }
+                    | SelectError::Mixture { form }
                     | SelectError::Vector { form }
+                    | SelectError::Geometries { form, .. }
                     | SelectError::Missing { form, .. } => Some(form.form()),
                     _ => None,
                 });
                 // With wrong types or only unknown modifiers no form is near; any will do for what is checked then.
                 let form = form.or_else(|| isa::forms(node.opcode.text).first());
-                types.retain(|ty| !form.is_some_and(|form| form.ignored.contains(ty)));
-                if alternates {
-                    types.retain(|ty| !isa::is_alternate(*ty));
-                }
-                (form, Picks::new(&types, &mods), errors)
+                return self.refused(node, form, errors);
             }
         };
         let findings = self.findings(form, &picks, &errors, Opcode::from_name(opcode), &modifiers);
         let picks = match form {
-            Some(form) if self.module.target.number < 20 && errors.is_empty() => implied_ftz(form, picks),
+            Some(form) if self.module.target.number < 20 => implied_ftz(form, picks),
             _ => picks,
         };
-        refused = refused.filter(|_| errors.is_empty());
         let name = crate::opcodes::display_name(opcode, &modifiers);
         Selection { form, picks, name, errors, findings, refused }
+    }
+
+    /// What an instruction means whose modifiers are wrong for this form.
+    fn refused(&self, node: &Tree<'a>, form: Option<&'static Form>, errors: Vec<SelectError>) -> Selection {
+        let modifiers: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
+        let (mut types, mut mods) = (Vec::new(), Vec::new());
+        for token in modifiers.iter().filter_map(|m| Token::from_name(m)) {
+            match token {
+                Token::Type(ty) => types.push(ty),
+                Token::Mod(modifier) => mods.push(modifier),
+            }
+        }
+        types.retain(|ty| !form.is_some_and(|form| form.ignored.contains(ty)));
+        if errors.iter().any(|error| matches!(error, SelectError::Alternate { .. })) {
+            types.retain(|ty| !isa::is_alternate(*ty));
+        }
+        if errors.iter().any(|error| matches!(error, SelectError::Mixture { .. })) {
+            types = form.and_then(|form| isa::mixture(form, &types)).unwrap_or(types);
+        }
+        let picks = Picks::new(&types, &mods);
+        let opcode = node.opcode.text;
+        let findings = self.findings(form, &picks, &errors, Opcode::from_name(opcode), &modifiers);
+        let name = crate::opcodes::display_name(opcode, &modifiers);
+        Selection { form, picks, name, errors, findings, refused: None }
+    }
+
+    /// The forms that an instruction with wrong modifiers may mean, nearest first: ptxas looks for one that its operands fit before it
+    /// finds fault with modifiers.
+    pub(crate) fn candidates(&self, node: &Tree<'a>) -> impl Iterator<Item = Selection> {
+        let modifiers: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
+        let candidates = isa::candidates(node.opcode.text, &modifiers, node.operands.len());
+        candidates.into_iter().map(|(id, errors)| self.refused(node, Some(id.form()), errors))
     }
 
     pub(crate) fn is_closed(&self, gate: &Gate) -> bool {
@@ -144,13 +165,13 @@ impl<'a> BodyChecker<'_, 'a> {
                 closed.retain(|other| *other != gate);
                 if self.is_closed(&gate) && !closed_words.contains(&gate) {
                     closed_words.push(gate);
-                    let is_foreign = form.slots.iter().all(|slot| slot.choice(token).is_none());
-                    let (stage, index) = match is_late_word(token) || is_foreign && is_restriction(token) {
-                        true => {
+                    let (stage, index) = match token {
+                        _ if is_restriction(token) && form.opcode == Opcode::Fence => (Stage::FormGate, 1),
+                        _ if is_restriction(token) || is_late_word(token) => {
                             let (stage, place) = crate::order::refusal(modifiers[index]);
                             (stage, place.saturating_sub(1))
                         }
-                        false => (Stage::Word, index),
+                        _ => (Stage::Word, index),
                     };
                     findings.push(Finding { stage, index, fault: Fault::Closed(gate) });
                 }
@@ -161,7 +182,9 @@ impl<'a> BodyChecker<'_, 'a> {
         for gate in closed.into_iter().filter(|gate| self.is_closed(gate)) {
             let stage = stage_of(&gate);
             if has_types || stage != Stage::Words {
-                findings.push(Finding { stage, index: 0, fault: Fault::Closed(gate) });
+                // Those of the form come behind those that are early, and behind restrictions.
+                let index = if gate.stage == isa::Stage::Form { 2 } else { 0 };
+                findings.push(Finding { stage, index, fault: Fault::Closed(gate) });
             }
         }
         findings
@@ -207,8 +230,12 @@ impl<'a> BodyChecker<'_, 'a> {
         let (code, span) = match error {
             SelectError::UnknownInstruction => (Code::UnknownInstruction, node.opcode.span),
             SelectError::UnknownModifier { index } => (Code::UnknownModifier, modifier(*index)),
-            SelectError::Repeated { index } => (Code::RepeatedModifier, modifier(*index)),
-            SelectError::Types | SelectError::Alternate { .. } => (Code::InstructionTypes, head),
+            SelectError::Repeated { index } | SelectError::Geometries { index, .. } => {
+                (Code::RepeatedModifier, modifier(*index))
+            }
+            SelectError::Types | SelectError::Alternate { .. } | SelectError::Mixture { .. } => {
+                (Code::InstructionTypes, head)
+            }
             SelectError::Arguments { .. } => (Code::ArgumentsMismatch, node.span),
             SelectError::Illegal { index, .. } => (Code::IllegalModifier, modifier(*index)),
             SelectError::Comparison { index, .. } => (Code::ComparisonMismatch, modifier(*index)),
@@ -284,17 +311,21 @@ impl<'a> BodyChecker<'_, 'a> {
 impl Selection {
     /// What ptxas says of a gate that is closed.
     fn gate_message(&self, gate: &Gate, target: Target) -> String {
-        let space = self.picks.mods().iter().find(|m| m.space().is_some());
-        match (self.form, space) {
-            // It names the space last: `atom.add.f16.global`.
-            (Some(form), Some(space)) if form.opcode == Opcode::Atom => {
-                gate.message_with(space.name(), target)
-            }
-            _ => {
-                let types: String = self.picks.types().iter().map(|ty| format!(".{}", ty.name())).collect();
-                gate.message(target).replace("{types}", &types)
-            }
-        }
+        let types: String = self.picks.types().iter().map(ToString::to_string).collect();
+        gate.message(target).replace("{types}", &types).replace("{atomic}", &self.atomic_name(&types))
+    }
+
+    /// `atom.add.f16.global`, `red.and.b64 with generic state space`
+    fn atomic_name(&self, types: &str) -> String {
+        let mods = self.picks.mods();
+        let operation = mods.iter().find(|m| crate::wording::is_operation(m.name()));
+        let space = mods.iter().find(|m| m.space().is_some()).map(|m| format!(".{}", m.name()));
+        format!(
+            "{}.{}{types}{}",
+            self.name,
+            operation.map_or("", |m| m.name()),
+            space.as_deref().unwrap_or(" with generic state space")
+        )
     }
 }
 
@@ -307,7 +338,7 @@ pub(crate) fn head(node: &Tree) -> Span {
 pub(crate) fn stage_of(gate: &Gate) -> Stage {
     match gate.stage {
         isa::Stage::Token => Stage::Words,
-        isa::Stage::Form => Stage::FormGate,
+        isa::Stage::Early | isa::Stage::Form => Stage::FormGate,
         isa::Stage::Modifier => Stage::ModifierGate,
         isa::Stage::Result => Stage::ResultGate,
         isa::Stage::Rounding => Stage::RoundingGate,
@@ -347,18 +378,21 @@ fn is_late_word(token: Token) -> bool {
     let Token::Mod(modifier) = token else { return false };
     let name = modifier.name();
     ["collector::", "kind::", "scale_vec::"].iter().any(|prefix| name.starts_with(prefix))
-        || matches!(name, "block16" | "block32" | "block_scale")
+        || matches!(name, "ashift" | "block16" | "block32" | "block_scale")
 }
 
 /// A modifier that is illegal hides that others are missing, except the operators of comparisons.
 fn hidden(error: &SelectError, all: &[SelectError], modifiers: &[&str]) -> bool {
+    let (missing, _) = Stage::of_modifiers(error, None, modifiers, &[]);
     matches!(error, SelectError::Missing { slot, .. } if !matches!(*slot, "CmpOp" | "BoolOp"))
+        && missing > Stage::Modifier
         && all.iter().any(|error| match error {
             SelectError::Illegal { index, .. } => {
                 let written = modifiers.get(*index).copied().unwrap_or_default();
                 let is_query = Mod::from_name(written).is_some_and(crate::wording::is_query);
-                !matches!(written, "ftz" | "sat")
-                    && (is_query || Stage::of_modifiers(error, None, modifiers, &[]).0 != Stage::ModifierLast)
+                let (stage, _) = Stage::of_modifiers(error, None, modifiers, &[]);
+                let comes_later = stage > missing && stage != Stage::Reduction;
+                !matches!(written, "ftz" | "sat") && (is_query || !comes_later)
             }
             _ => false,
         })

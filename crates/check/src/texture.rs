@@ -86,7 +86,7 @@ pub(crate) fn has_plain_offset(form: &Form, picks: &Picks, operands: &[Lowered])
 /// Does a gate stand for what offsets need?
 pub(crate) fn is_of_offsets(gate: &Gate) -> bool {
     let first = isa::Requirement::Version(Version::new(4, 3));
-    gate.subject == "Feature 'offset operand'" || gate.subject == "Feature 'tex'" && gate.requires == first
+    gate.subject == "Feature 'offset operand'" || !gate.subject.contains(" with ") && gate.requires == first
 }
 
 impl BodyChecker<'_, '_> {
@@ -134,7 +134,9 @@ impl BodyChecker<'_, '_> {
         complaints: &mut Complaints,
     ) -> Verdict {
         let kind = handle_of(place.spec.name);
-        let Value::Tensor(base, _, inner) = &lowered.value else { return Verdict::Mismatch };
+        let Value::Tensor(base, _, inner) = &lowered.value else {
+            return without_coordinates(lowered, kind, place, complaints);
+        };
         let (sampler, coordinates) = match &inner[..] {
             [coordinates] => (None, coordinates),
             [sampler, coordinates] if kind == Opaque::Texture => (Some(sampler), coordinates),
@@ -277,6 +279,12 @@ impl BodyChecker<'_, '_> {
                     (verdict, _) => verdict,
                 };
             }
+            Value::Const(value)
+                if place.spec.access == Access::Write
+                    && place.ty.is_some_and(|ty| isa::literal_allowed(ty, value.form())) =>
+            {
+                return crate::matching::result_required(lowered.span, place, complaints);
+            }
             Value::Vector(elements, _) => Some(elements.len()),
             Value::VectorRegister(ids, _) => Some(ids.len()),
             _ => None,
@@ -291,6 +299,31 @@ impl BodyChecker<'_, '_> {
             _ => fit_vector(lowered, place, count, complaints),
         }
     }
+}
+
+/// A handle, or what could be one, without coordinates.
+fn without_coordinates(
+    lowered: &Lowered,
+    kind: Opaque,
+    place: &Place,
+    complaints: &mut Complaints,
+) -> Verdict {
+    let is_handle = |ty: Type| register_allowed(Type::U64, ty, false);
+    let could_be = match &lowered.value {
+        Value::Register(_, ty) => is_handle(*ty),
+        Value::Address(Base::Absolute(_), _) | Value::Const(Const::Int { .. }) => true,
+        _ => false,
+    };
+    // Only where something stands behind them that could be offsets.
+    let form = place.context.form;
+    let is_offset = form.opcode == Opcode::Tex && form.operands.iter().any(|spec| spec.name == "e");
+    if kind != Opaque::Texture || !could_be || !is_offset || place.context.picks.has(Mod::Grad) {
+        return Verdict::Mismatch;
+    }
+    let message = format!("Illegal Addressing Mode in instruction '{}'", place.context.name);
+    let help = "coordinates stand behind the handle: `[t, {x, y}]`";
+    complain(complaints, Code::ArgumentsMismatch, lowered.span, message, Some(help));
+    Verdict::Fits(Operand::Sink)
 }
 
 /// Is it an attribute of samplers?

@@ -4,12 +4,14 @@
 use diag::{Code, Span};
 use isa::{Access, Action, Effect, Opcode, OperandSpec, Second, Type, register_allowed};
 
+use crate::instruction::Context;
+use crate::literal::Const;
 use crate::matching::{
     Complaints, Place, Verdict, complain, fit_destination, fit_source, result_required, special_not_allowed,
     special_width_fits,
 };
 use crate::module::Operand;
-use crate::operand::{Lowered, Value};
+use crate::operand::{Base, Lowered, Value};
 
 /// `{a, b}` of `ld`, `st`, `atom`: as many elements as the instruction says.
 pub(crate) fn fit_vector(
@@ -55,6 +57,7 @@ pub(crate) fn fit_vector(
             complain(complaints, Code::VectorSize, lowered.span, message, Some(&help));
             return Verdict::Fits(Operand::Sink);
         }
+        let name = product_name(place.context).unwrap_or(name);
         for _ in 0..1 + usize::from(writes && !of_texels) {
             let message = format!("Argument vector size mismatch for instruction '{name}'");
             let help = format!("write {count} elements");
@@ -67,6 +70,11 @@ pub(crate) fn fit_vector(
     if (of_matrix || names_size) && !is_vector {
         // Said of what would fit but for being no vector.
         let Some(ty) = place.ty else { return Verdict::Mismatch };
+        match could_be_fragment(lowered, place) {
+            Some(true) => return vector_expected(complaints),
+            Some(false) => return Verdict::Mismatch,
+            None => {}
+        }
         let mut unsaid = Complaints::new();
         let verdict = match writes {
             true => fit_destination(lowered, ty, place, &mut unsaid),
@@ -196,6 +204,52 @@ pub(crate) fn fit_vector(
         return size_mismatch(complaints);
     }
     Verdict::Fits(Operand::Vector(operands))
+}
+
+/// What ptxas calls a product when it finds fault with its fragments: `wgmma` as its gates do.
+fn product_name(context: &Context) -> Option<&'static str> {
+    match context.form.opcode {
+        Opcode::Wgmma => {
+            let gates = context.form.gates(context.picks);
+            let subject = gates.iter().find_map(|gate| gate.subject.strip_prefix("Instruction '"))?;
+            subject.strip_suffix('\'')
+        }
+        Opcode::Mma
+            if context
+                .picks
+                .types()
+                .iter()
+                .all(|ty| ty.bits() != 4 && ty.bits() != 6 && ty.bits() != 8 || !ty.is_float())
+                && context.form.operands.iter().any(|spec| spec.name == "e") =>
+        {
+            Some("Sparse mma")
+        }
+        _ => None,
+    }
+}
+
+/// Does ptxas take something that is no vector for the type of a fragment, where it does not look at it as at other operands?
+fn could_be_fragment(lowered: &Lowered, place: &Place) -> Option<bool> {
+    let Context { form, picks, .. } = place.context;
+    // It has no type of its own for these factors: anything of 32 bits passes.
+    let of_products = matches!(form.opcode, Opcode::Mma | Opcode::Wmma);
+    let is_untyped = of_products && picks.types().iter().any(|ty| matches!(ty, Type::Bf16 | Type::Tf32));
+    let of_bits = matches!(form.opcode, Opcode::Ldmatrix | Opcode::Stmatrix);
+    match &lowered.value {
+        Value::Symbol(_) | Value::Function(..) | Value::UnknownSum | Value::Indexed(_) => Some(false),
+        Value::Const(_) if of_bits || form.opcode == Opcode::Tcgen05 => Some(false),
+        Value::Register(_, Type::Pred) | Value::NotRegister(_) => {
+            (of_bits || is_untyped || form.opcode == Opcode::Mma && is_factor_of_integers(place))
+                .then_some(true)
+        }
+        Value::Register(_, ty) => (is_untyped && ty.bits() == 32).then_some(true),
+        Value::Address(Base::Symbol(_), _) => is_untyped.then_some(true),
+        Value::Const(Const::Int { .. }) if form.opcode == Opcode::Wmma => (is_factor_of_integers(place)
+            || is_untyped && form.action == Action::Effect(Effect::WmmaLoad))
+        .then_some(true),
+        Value::Const(Const::F32(_)) => is_untyped.then_some(true),
+        _ => None,
+    }
 }
 
 /// Is this a factor of a product of integers?

@@ -52,76 +52,7 @@ pub(crate) fn special(
             }
             _ => None,
         },
-        SelectError::Missing { slot, .. } => match (form.opcode, slot) {
-            (Opcode::Div | Opcode::Sqrt | Opcode::Rcp, "approx" | "rnd") if picks.ty(0) == Type::F32 => {
-                one(format!("Rounding modifier or '.approx' modifier required for instruction '{name}'"))
-            }
-            (Opcode::Rcp | Opcode::Rsqrt, "ftz") => {
-                let spelling: Vec<String> = modifiers.iter().map(|m| format!(".{m}")).collect();
-                one(format!("'.ftz' modifier required for instruction '{name}{}'", spelling.concat()))
-            }
-            (Opcode::Atom | Opcode::Red, "noftz") => one(format!(
-                "'.noftz' modifier required for instruction '{name}' with type '{}'",
-                picks.ty(0)
-            )),
-            (_, "approx") => one(format!(".approx modifier required for instruction '{name}'")),
-            (Opcode::Redux, "op" | "bitwise") => {
-                one(format!("Reduction operation is required for instruction '{name}'"))
-            }
-            (Opcode::Atom | Opcode::Red, "add") => {
-                one(format!("Illegal operation '' for instruction '{name}'"))
-            }
-            (Opcode::Match, "any") => {
-                one(format!("'.any' or '.all' modifier required for instruction '{name}'"))
-            }
-            (Opcode::Tcgen05, "scale_vec_size") => one(format!(
-                "Modifier '.kind::mxf4nvf4' requires modifier '.scale_vectorsize' for instruction '{name}'"
-            )),
-            (Opcode::Vote, "mode") => one(format!(".mode modifier required for instruction '{name}'")),
-            (Opcode::Ld, "global") if picks.has(Mod::Nc) => {
-                one("Modifier '.nc' requires .global space".to_owned())
-            }
-            (Opcode::Ld | Opcode::St, "order") => {
-                let scope =
-                    [Mod::Cta, Mod::Cluster, Mod::Gpu, Mod::Sys].into_iter().find(|&m| picks.has(m))?;
-                one(format!("Modifier '.{}' requires memory order with '{name}' instruction", scope.name()))
-            }
-            (Opcode::Cvt, "frnd2" | "frnd3" | "rna" | "rs") => {
-                one(format!("Rounding modifier required for instruction '{name}'"))
-            }
-            (Opcode::Shfl, "mode") => one(format!("Shuffle modifier required for instruction '{name}'")),
-            (Opcode::Vshl | Opcode::Vshr, "mode") => {
-                one(format!("Clamp modifier required for instruction '{name}'"))
-            }
-            (Opcode::Vshl | Opcode::Vshr, "u32") => one("Operation requires .u32 type".to_owned()),
-            (Opcode::Prefetch, "tensormap") => one(format!("State space incorrect for instruction '{name}'")),
-            (Opcode::Membar, "level") => one(format!("Membar level required for instruction '{name}'")),
-            (Opcode::Cvta, "space") => Some(vec![
-                format!("State space modifier required for instruction '{name}'"),
-                format!("State space incorrect for instruction '{name}'"),
-            ]),
-            (Opcode::Bar | Opcode::Barrier, "sync") if !modifiers.contains(&"warp") => {
-                one(format!("Barrier modifier required for instruction '{name}'"))
-            }
-            (_, "sync" | "aligned" | "trans") => {
-                one(format!(".{slot} modifier required for instruction '{name}'"))
-            }
-            (_, "shape") => one(format!("Shape modifier required for instruction '{name}'")),
-            (Opcode::Cp, "level") => one(format!("'.ca or .cg' modifier required for instruction '{name}'")),
-            (Opcode::Mbarrier, "block_scope") => {
-                let order = [Mod::Relaxed, Mod::Acquire, Mod::Release].into_iter().find(|&m| picks.has(m))?;
-                one(format!("Modifier '.{}' requires scope with '{name}' instruction", order.name()))
-            }
-            (Opcode::Mbarrier, "arrive_order" | "wait_order" | "relaxed") => {
-                let scope = [Mod::Cta, Mod::Cluster].into_iter().find(|&m| picks.has(m))?;
-                one(format!("Modifier '.{}' requires order with '{name}' instruction", scope.name()))
-            }
-            (Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red, "scope") => {
-                let order = [Mod::Relaxed, Mod::Acquire, Mod::Release].into_iter().find(|&m| picks.has(m))?;
-                one(format!("Modifier '.{}' requires scope with '{name}' instruction", order.name()))
-            }
-            _ => None,
-        },
+        SelectError::Missing { slot, .. } => crate::missing::message(slot, form, name, picks, modifiers),
         SelectError::Illegal { index, .. } => {
             let written = Mod::from_name(modifiers.get(index)?)?;
             if is_tensor_memory(written) && !has_tensor_memory(written, target) {
@@ -153,7 +84,22 @@ pub(crate) fn special(
             {
                 return one(message);
             }
+            let rounds = |m: &&str| Mod::from_name(m).is_some_and(|m| m.rounding().is_some());
             match form.opcode {
+                // One of the two, and not both.
+                Opcode::Rcp | Opcode::Sqrt
+                    if (written == Mod::Approx || written.rounding().is_some())
+                        && modifiers.contains(&"approx")
+                        && modifiers.iter().any(rounds) =>
+                {
+                    one(format!("Rounding modifier or '.approx' modifier required for instruction '{name}'"))
+                }
+                Opcode::Bar | Opcode::Barrier
+                    if (written == Mod::Sync) == modifiers.contains(&"red")
+                        && matches!(written, Mod::Sync | Mod::And | Mod::Or | Mod::Popc) =>
+                {
+                    None
+                }
                 Opcode::Bar | Opcode::Barrier if picks.types().is_empty() == modifiers.contains(&"red") => {
                     one(format!("Unexpected instruction types specified for '{name}'"))
                 }
@@ -173,7 +119,18 @@ pub(crate) fn special(
                     ));
                     Some(messages)
                 }
-                Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red if written.space().is_some() => {
+                Opcode::Mbarrier if written == Mod::SharedCluster => {
+                    one(format!("Illegal modifier '::cluster' for instruction '{name}'"))
+                }
+                Opcode::Prefetch if written.name().starts_with("L2::evict") => {
+                    let level = modifiers.iter().find(|m| matches!(**m, "L1" | "L2"))?;
+                    one(format!(
+                        "Illegal modifier '.{level}' for instruction '{name}' with '.level::eviction_priority'"
+                    ))
+                }
+                Opcode::Prefetch | Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red
+                    if written.space().is_some() =>
+                {
                     one(format!("State space incorrect for instruction '{name}'"))
                 }
                 Opcode::Txq | Opcode::Suq if is_query(written) => {
@@ -251,6 +208,11 @@ pub(crate) fn special(
                 }
                 Opcode::Min | Opcode::Max if written == Mod::Relu => {
                     one(format!("Unexpected instruction types specified for '{name}'"))
+                }
+                Opcode::Mul | Opcode::Mad | Opcode::Mul24 | Opcode::Madc | Opcode::Mad24
+                    if matches!(written, Mod::Hi | Mod::Lo) && index > 0 && name.contains('.') =>
+                {
+                    one(format!("Comparison qualifier is not allowed for instruction '{name}'"))
                 }
                 Opcode::Mul | Opcode::Mad if matches!(written, Mod::Hi | Mod::Lo) => {
                     one(format!("Unexpected instruction types specified for '{name}'"))

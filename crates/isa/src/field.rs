@@ -14,6 +14,8 @@ pub(crate) enum Field {
     Operation,
     /// Memory order.
     Order,
+    /// How the buffer of matrix B is used.
+    Buffer,
     /// One of these; ptxas names the modifier that is one too many.
     OneOf(&'static [&'static str]),
     /// This one; ptxas names it.
@@ -78,7 +80,8 @@ impl Field {
             "ftz" | "launch_dependents" | "nc" | "noftz" | "oob" | "wait" => {
                 return Some(Field::Twice(modifier));
             }
-            _ if name.starts_with("collector::") => ".collector_usage",
+            _ if name.starts_with("collector::a") => ".collector_usage",
+            _ if name.starts_with("collector::b") => return Some(Field::Buffer),
             _ if name.starts_with("kind::") => ".kind",
             _ if name.starts_with("scale_vec::") => ".scale_vec_size",
             _ if OWN.contains(&name) => return Some(Field::Own(modifier)),
@@ -93,6 +96,7 @@ impl Field {
         match self {
             Field::Kind(kind) => format!("Multiple {kind} modifiers specified"),
             Field::Comparison => "Multiple comparisons set".into(),
+            Field::Buffer => "Multiple .collector_usage modifiers specified".into(),
             Field::Operation => "Multiple instruction post-operation flags set".into(),
             Field::Own(_) if matches!(second, "L1" | "L2" | "tensormap") => {
                 "Multiple cache operation modifiers specified".into()

@@ -482,9 +482,9 @@ impl Form {
         self.slots.iter().filter(|slot| slot.is_type())
     }
 
-    /// All gates of an instruction of this form: its tokens', the row's and its rules'.
+    /// All gates of an instruction of this form: the row's, its tokens' and its rules'.
     pub fn gates(&self, picks: &Picks) -> Vec<Gate> {
-        let mut gates = Vec::new();
+        let mut gates = self.gates.to_vec();
         let tokens =
             picks.types().iter().map(|&t| Token::Type(t)).chain(picks.mods().iter().map(|&m| Token::Mod(m)));
         for token in tokens {
@@ -492,7 +492,6 @@ impl Form {
                 gates.extend_from_slice(choice.gates);
             }
         }
-        gates.extend_from_slice(self.gates);
         for rule in self.rules.iter().filter(|rule| rule.applies(picks)) {
             if let Consequence::Gates(more) = rule.then {
                 gates.extend_from_slice(more);

@@ -181,7 +181,9 @@ pub enum Requirement {
 pub enum Stage {
     /// With the modifiers and types, before the form is known.
     Token,
-    /// Once types and arguments fit: what the instruction as a whole needs.
+    /// Once types and arguments fit, before what the instruction as a whole needs.
+    Early,
+    /// What the instruction as a whole needs.
     Form,
     /// With illegal modifiers (`.ftz`).
     Modifier,
@@ -235,18 +237,7 @@ impl Gate {
 
     /// The message of a module for this target that does not pass, in ptxas's words.
     pub fn message(&self, target: Target) -> String {
-        self.message_about(self.subject, target)
-    }
-
-    /// The message with one more modifier in the name of the instruction, if that is what it is about.
-    pub fn message_with(&self, modifier: &str, target: Target) -> String {
-        match (self.subject.strip_prefix("Instruction"), self.subject.strip_suffix('\'')) {
-            (Some(_), Some(name)) => self.message_about(&format!("{name}.{modifier}'"), target),
-            _ => self.message(target),
-        }
-    }
-
-    fn message_about(&self, subject: &str, target: Target) -> String {
+        let subject = self.subject;
         match self.requires {
             Requirement::Version(needed) => {
                 format!("{subject} requires PTX ISA .version {needed} or later")

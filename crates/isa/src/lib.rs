@@ -19,6 +19,7 @@ mod select;
 mod special;
 pub mod texture;
 mod types;
+mod written;
 
 pub use form::{
     Access, Action, CarryFlag, Choice, Condition, Consequence, Effect, Elements, Fault, Form, FormId,
@@ -30,7 +31,9 @@ pub use opaque::Opaque;
 pub use part::{Parts, Selectable, Selector, Unit};
 pub use picks::Picks;
 pub use registers::{LiteralForm, literal_allowed, register_allowed};
-pub use select::{SelectError, Selected, is_alternate, overload, select, select_lenient};
+pub use select::{
+    SelectError, Selected, candidates, is_alternate, mixture, overload, select, select_lenient,
+};
 pub use special::SpecialRegister;
 pub use types::{BoolOp, CmpOp, Kind, Rounding, Space, Type};
 

@@ -3,6 +3,7 @@
 
 use crate::field::Field;
 use crate::form::{Consequence, Fault};
+use crate::written::{Written, is_part_of_name};
 use crate::{Condition, Form, FormId, Mod, Opcode, Picks, Slot, Token, Type};
 
 /// The form of an instruction and what was picked in its slots.
@@ -44,6 +45,11 @@ pub enum SelectError {
         /// The row.
         form: FormId,
     },
+    /// The row of a matrix product has the types that ptxas looks at first; of those that it keeps apart there are others.
+    Mixture {
+        /// The row.
+        form: FormId,
+    },
     /// The row that has these types and modifiers takes another number of operands.
     Arguments {
         /// The row.
@@ -58,6 +64,13 @@ pub enum SelectError {
     },
     /// So many elements of this type are too large for one access.
     Vector {
+        /// The row.
+        form: FormId,
+    },
+    /// A number of dimensions and another geometry.
+    Geometries {
+        /// The second of them.
+        index: usize,
         /// The row.
         form: FormId,
     },
@@ -95,7 +108,10 @@ pub fn select(opcode: &str, modifiers: &[&str], operands: usize) -> Result<Selec
         .filter(|(_, written)| matches!(written, Written::Unknown))
         .map(|(index, _)| SelectError::UnknownModifier { index })
         .collect();
-    let known = Opcode::from_name(opcode);
+    let is_no_barrier = opcode == "barrier"
+        && modifiers.first() == Some(&"cluster")
+        && !matches!(modifiers.get(1), Some(&("arrive" | "wait")));
+    let known = Opcode::from_name(opcode).filter(|_| !is_no_barrier);
     let (start, end) = known.map_or((0, 0), crate::form_range);
     let fits = (start..end).map(|id| fit(FormId(id as u16), &written, operands));
     let mut best: Option<(FormId, Fit)> = None;
@@ -108,10 +124,33 @@ pub fn select(opcode: &str, modifiers: &[&str], operands: usize) -> Result<Selec
         }
     }
     match best {
-        None => errors.push(SelectError::UnknownInstruction),
-        Some((_, fit)) => errors.extend(fit.errors),
+        Some((_, fit)) if fit.errors != [SelectError::UnknownInstruction] => errors.extend(fit.errors),
+        // The words behind it are read all the same.
+        _ => {
+            let again = |&index: &usize| {
+                written[index].modifier().is_some_and(|m| !is_operation(m) && repeats(&written[..index], m))
+            };
+            errors.extend((0..written.len()).filter(again).map(|index| SelectError::Repeated { index }));
+            errors.push(SelectError::UnknownInstruction);
+        }
     }
     Err(errors)
+}
+
+/// The forms of the name and the types of an instruction that [`select`] refuses and that have a place for as many of its modifiers
+/// as any other, nearest first, each with what is wrong with it. Which of them is meant may depend on the operands.
+pub fn candidates(opcode: &str, modifiers: &[&str], operands: usize) -> Vec<(FormId, Vec<SelectError>)> {
+    let written: Vec<Written> = Written::read_all(opcode, modifiers);
+    let unknown = |index: &usize| written[*index] == Written::Unknown;
+    let unknown = (0..written.len()).filter(unknown).map(|index| SelectError::UnknownModifier { index });
+    let (start, end) = Opcode::from_name(opcode).map_or((0, 0), crate::form_range);
+    let ids = (start..end).map(|id| FormId(id as u16));
+    let mut fits: Vec<_> = ids.map(|id| (id, fit(id, &written, operands))).collect();
+    fits.sort_by_key(|(_, fit)| fit.rank);
+    let least = fits.first().map(|(_, fit)| fit.rank[1]);
+    fits.retain(|(_, fit)| fit.rank[0] == 0 && Some(fit.rank[1]) == least);
+    let errors = |fit: Fit| unknown.clone().chain(fit.errors).collect();
+    fits.into_iter().map(|(id, fit)| (id, errors(fit))).collect()
 }
 
 /// The form that an instruction means which [`select`] refuses, among those that only lenient checking accepts.
@@ -141,147 +180,6 @@ pub fn overload(after: FormId, modifiers: &[&str], operands: usize) -> Option<Se
     })
 }
 
-/// A modifier as it stands in the source.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Written {
-    Token(Token),
-    /// ptxas reads it and makes nothing of it.
-    Ignored(Mod),
-    /// ptxas knows it from instructions that are not in the table.
-    Foreign,
-    Unknown,
-}
-
-impl Written {
-    fn read_all(opcode: &str, modifiers: &[&str]) -> Vec<Written> {
-        (0..modifiers.len()).map(|index| Written::read(opcode, modifiers, index)).collect()
-    }
-
-    fn read(opcode: &str, modifiers: &[&str], index: usize) -> Written {
-        let name = modifiers[index];
-        let Some(token) = Token::from_name(name) else {
-            return if name == "g" { Written::Foreign } else { Written::Unknown };
-        };
-        let takes = |slot: &Slot| slot.choice(token).is_some();
-        // What belongs to a name must stand there, and the name be whole.
-        let is_named = |form: &Form| {
-            let whole = if name == "proxy" { 1 } else { form.head };
-            let mut slots = form.slots[..whole.min(form.head)].iter().zip(modifiers);
-            index < whole
-                && form.head > 0
-                && modifiers.len() >= whole
-                && slots.all(|(slot, word)| slot.choices.iter().any(|choice| choice.token.name() == *word))
-        };
-        let is_in_place = index == 0 || index == 1 && matches!(modifiers[0], "cta" | "cluster");
-        if matches!(opcode, "bar" | "barrier") && matches!(name, "arrive" | "red") && !is_in_place {
-            return Written::Unknown;
-        }
-        let taken = || {
-            let forms = crate::forms(opcode);
-            forms.iter().any(|form| is_named(form) || form.slots[form.head..].iter().any(takes))
-        };
-        match token {
-            Token::Mod(modifier) if is_read_anywhere(modifier) && !taken() => Written::Ignored(modifier),
-            Token::Mod(modifier) if is_part_of_name(modifier) && !taken() => Written::Unknown,
-            _ => Written::Token(token),
-        }
-    }
-
-    fn modifier(self) -> Option<Mod> {
-        match self {
-            Written::Token(Token::Mod(modifier)) | Written::Ignored(modifier) => Some(modifier),
-            _ => None,
-        }
-    }
-}
-
-/// ptxas takes these on whatever instruction, and makes nothing of them where they mean nothing: operations of `testp`, fields of
-/// `tensormap.replace`, formats and sums of matrix instructions.
-fn is_read_anywhere(modifier: Mod) -> bool {
-    matches!(
-        modifier,
-        Mod::AccF16
-            | Mod::AccF32
-            | Mod::B4x16P64
-            | Mod::B6x16P32
-            | Mod::B8x16
-            | Mod::BoxDim
-            | Mod::ElementStride
-            | Mod::Elemtype
-            | Mod::FillMode
-            | Mod::Finite
-            | Mod::GlobalAddress
-            | Mod::GlobalDim
-            | Mod::GlobalStride
-            | Mod::Infinite
-            | Mod::InterleaveLayout
-            | Mod::Normal
-            | Mod::Notanumber
-            | Mod::Number
-            | Mod::Rank
-            | Mod::Subnormal
-            | Mod::SwizzleAtomicity
-            | Mod::SwizzleMode
-    )
-}
-
-/// ptxas knows these only as parts of the names of instructions.
-fn is_part_of_name(modifier: Mod) -> bool {
-    matches!(
-        modifier,
-        Mod::Arrive
-            | Mod::ArriveDrop
-            | Mod::Base
-            | Mod::Bulk
-            | Mod::C
-            | Mod::Commit
-            | Mod::CommitGroup
-            | Mod::CompleteTx
-            | Mod::CpFenceproxy
-            | Mod::Cvt
-            | Mod::D
-            | Mod::ExpectTx
-            | Mod::Fence
-            | Mod::FenceAfterThreadSync
-            | Mod::FenceBeforeThreadSync
-            | Mod::Fractional
-            | Mod::Full
-            | Mod::Grad
-            | Mod::Init
-            | Mod::Inval
-            | Mod::L
-            | Mod::LdReduce
-            | Mod::Level
-            | Mod::Load
-            | Mod::Mask
-            | Mod::MmaAsync
-            | Mod::P
-            | Mod::Pack
-            | Mod::Parity
-            | Mod::PendingCount
-            | Mod::Prefetch
-            | Mod::Proxy
-            | Mod::QueryCancel
-            | Mod::Range
-            | Mod::Red
-            | Mod::Reduce
-            | Mod::RelinquishAllocPermit
-            | Mod::Replace
-            | Mod::Store
-            | Mod::Tensor
-            | Mod::TestWait
-            | Mod::To
-            | Mod::TryCancel
-            | Mod::TryWait
-            | Mod::WaitLd
-            | Mod::WaitSt
-            | Mod::WaitAll
-            | Mod::WaitGroup
-            | Mod::Warp
-            | Mod::Wide
-    )
-}
-
 /// ptxas lets these be said twice.
 fn repeats_silently(modifier: Mod) -> bool {
     matches!(modifier, Mod::Sat | Mod::Cc | Mod::Approx | Mod::Relu | Mod::Satfinite | Mod::Sync | Mod::Uni)
@@ -292,6 +190,11 @@ fn repeats_silently(modifier: Mod) -> bool {
 fn is_operation(modifier: Mod) -> bool {
     matches!(modifier, Mod::And | Mod::Or | Mod::Xor | Mod::Inc | Mod::Dec | Mod::Exch)
         || matches!(modifier, Mod::Add | Mod::Cas | Mod::Max | Mod::Min | Mod::Popc)
+}
+
+/// Formats between which matrices are converted: ptxas counts them.
+fn is_format(modifier: Mod) -> bool {
+    matches!(modifier, Mod::B8x16 | Mod::B4x16P64 | Mod::B6x16P32)
 }
 
 /// Does the form combine bits with one operation and results with another (`mma` with `.xor.popc`)?
@@ -322,6 +225,32 @@ fn takes_alternates(form: &Form) -> bool {
     choices.any(|choice| matches!(choice.token, Token::Type(ty) if is_alternate(ty)))
 }
 
+/// The types of a matrix product of this form whose written types are right but for those that ptxas keeps apart: it finds a product by
+/// the others, and looks at all of them once the operands fit.
+pub fn mixture(form: &Form, types: &[Type]) -> Option<Vec<Type>> {
+    let is_apart = |slot: &Slot| {
+        slot.choices.iter().all(|choice| matches!(choice.token, Token::Type(ty) if is_alternate(ty)))
+    };
+    let mut others = types.iter().copied().filter(|&ty| !is_alternate(ty));
+    let has_apart = types.iter().any(|&ty| is_alternate(ty)) || form.type_slots().any(is_apart);
+    if !has_apart || !matches!(form.opcode, Opcode::Mma | Opcode::Wmma) {
+        return None;
+    }
+    let mut found = Vec::new();
+    for slot in form.type_slots() {
+        let takes = |&ty: &Type| slot.choice(Token::Type(ty)).is_some();
+        let ty = match is_apart(slot) {
+            true => types.iter().copied().find(takes).or(match slot.choices.first()?.token {
+                Token::Type(ty) => Some(ty),
+                Token::Mod(_) => None,
+            })?,
+            false => others.next().filter(takes)?,
+        };
+        found.push(ty);
+    }
+    others.next().is_none().then_some(found)
+}
+
 /// `.texref` and its kin, which are types for ptxas.
 fn is_opaque(modifier: Mod) -> bool {
     matches!(modifier, Mod::Texref | Mod::Samplerref | Mod::Surfref)
@@ -337,6 +266,10 @@ struct Placed {
     illegal: Vec<SelectError>,
     /// `.texref` or its kin stands where it has no place.
     opaque: bool,
+    /// Formats that matrices are converted between are more than two.
+    formats: bool,
+    /// Where a second geometry of a texture stands, of another kind than the first.
+    geometries: Option<usize>,
 }
 
 /// Is a modifier one too many of its kind, whatever the row?
@@ -370,9 +303,13 @@ fn place(id: FormId, written: &[Written]) -> Placed {
             }
             Written::Unknown => continue,
         };
-        // What belongs to the name fills no field.
-        let before = &written[form.head.min(index)..index];
-        let takes = |slot: usize| form.slots[slot].choice(Token::Mod(modifier)).is_some();
+        // What belongs to the name fills no field, and a word behind the name is no part of it.
+        let is_scope = matches!(written[0].modifier(), Some(Mod::Cta | Mod::Cluster));
+        let of_barrier = is_scope && matches!(form.opcode, Opcode::Bar | Opcode::Barrier);
+        let before = &written[form.head.max(usize::from(of_barrier)).min(index)..index];
+        let takes = |slot: usize| {
+            (slot >= form.head || slot == index) && form.slots[slot].choice(Token::Mod(modifier)).is_some()
+        };
         let places: Vec<usize> = (0..placed.slots.len()).filter(|&slot| takes(slot)).collect();
         match places.iter().find(|&&slot| placed.slots[slot].is_none()) {
             Some(&slot) => {
@@ -394,6 +331,17 @@ fn place(id: FormId, written: &[Written]) -> Placed {
                 placed.illegal.push(SelectError::Illegal { index, form: id });
             }
             None if repeats_silently(modifier) && placed.slots.contains(&Some(modifier)) => {}
+            None if is_format(modifier) => placed.formats = true,
+            // Of barriers the scope belongs to the name.
+            None if of_barrier && modifier == Mod::Cta && !repeats(before, modifier) => {
+                placed.illegal.push(SelectError::Illegal { index, form: id });
+            }
+            // A texture has either so many dimensions or another geometry; ptxas keeps the two apart, and looks later.
+            None if Field::of(modifier) == Some(Field::Kind("dimension")) && !repeats(before, modifier)
+                || Field::of(modifier) == Some(Field::Kind("texture")) && !repeats(before, modifier) =>
+            {
+                placed.geometries = Some(index);
+            }
             None => {
                 // The last one said stands.
                 if let Some(&slot) = places.last() {
@@ -413,13 +361,23 @@ fn types_fit(form: &Form, types: &[Type]) -> bool {
 
 fn fit(id: FormId, written: &[Written], operands: usize) -> Fit {
     let form = id.form();
-    let Placed { slots, mut types, repeated, mut illegal, opaque } = place(id, written);
+    let Placed { slots, mut types, repeated, mut illegal, opaque, formats, geometries } = place(id, written);
     let mut types_good = types_fit(form, &types);
     let (mut late, mut missing) = (Vec::new(), Vec::new());
+    if formats {
+        late.push(SelectError::Missing { slot: "padded", form: id });
+    }
+    if let Some(index) = geometries {
+        late.push(SelectError::Geometries { index, form: id });
+    }
     if !types_good && types.iter().any(|&ty| is_alternate(ty)) && !takes_alternates(form) {
         types.retain(|&ty| !is_alternate(ty));
         types_good = types_fit(form, &types);
         late.push(SelectError::Alternate { form: id });
+    }
+    if !types_good && let Some(found) = mixture(form, &types) {
+        (types, types_good) = (found, true);
+        late.push(SelectError::Mixture { form: id });
     }
     // ptxas takes `.u32` for `.s32` before it asks for the sign.
     if !types_good
@@ -434,6 +392,18 @@ fn fit(id: FormId, written: &[Written], operands: usize) -> Fit {
     let picks = Picks::new(&types, &mods);
     types_good &= !opaque;
     let mut types_bad = usize::from(!types_good);
+    // Conversions and products that these go with have types of their own.
+    let before = illegal.len();
+    illegal.retain(|error| match (form.opcode, error) {
+        (Opcode::Cvt, &SelectError::Illegal { index, .. }) => {
+            !matches!(written[index].modifier(), Some(Mod::Relu | Mod::Satfinite))
+        }
+        (Opcode::Mma | Opcode::Wgmma, &SelectError::Illegal { index, .. }) => {
+            !matches!(written[index].modifier(), Some(Mod::And | Mod::Xor | Mod::Popc))
+        }
+        _ => true,
+    });
+    types_bad += before - illegal.len();
     for (slot, filled) in form.slots.iter().zip(&slots) {
         if !slot.optional && !slot.is_type() && filled.is_none() {
             missing.push(SelectError::Missing { slot: slot.name, form: id });
@@ -535,11 +505,19 @@ impl SelectError {
             SelectError::UnknownInstruction => format!("Not a name of any known instruction: '{opcode}'"),
             SelectError::UnknownModifier { index } => format!("Unknown modifier '.{}'", modifier(index)),
             SelectError::Repeated { index } => repeated(opcode, modifier(index)),
-            SelectError::Types | SelectError::Alternate { .. } => {
+            SelectError::Mixture { .. } if opcode == "mma" => {
+                let shape = modifiers.iter().find(|m| {
+                    Mod::from_name(m).is_some_and(|m| Field::of(m) == Some(Field::Kind("matrix shape")))
+                });
+                let shape = shape.copied().unwrap_or_default();
+                format!("Incorrect instruction type specified for mma with shape '.{shape}'")
+            }
+            SelectError::Types | SelectError::Alternate { .. } | SelectError::Mixture { .. } => {
                 format!("Unexpected instruction types specified for '{opcode}'")
             }
             SelectError::Arguments { .. } => format!("Arguments mismatch for instruction '{opcode}'"),
             SelectError::Illegal { index, .. } => illegal(opcode, modifier(index)),
+            SelectError::Geometries { .. } => "Multiple texture modifiers specified".into(),
             SelectError::Vector { .. } => "Vector type too large, exceeds 128 bit limit".into(),
             SelectError::Comparison { .. } => {
                 "Mismatch between instruction type and comparison qualifier".into()
@@ -550,7 +528,7 @@ impl SelectError {
                 "rn" | "rnd" | "frnd" | "irnd" => {
                     format!("Rounding modifier required for instruction '{opcode}'")
                 }
-                _ => format!("Modifier '.{slot}' required for instruction '{opcode}'"),
+                _ => format!(".{slot} modifier required for instruction '{opcode}'"),
             },
         }
     }
@@ -562,13 +540,14 @@ impl SelectError {
             SelectError::UnknownModifier { .. } => {
                 Some(format!("modifiers of {opcode}: {}", all_modifiers(opcode)?))
             }
-            SelectError::Types | SelectError::Alternate { .. } => {
+            SelectError::Types | SelectError::Alternate { .. } | SelectError::Mixture { .. } => {
                 let forms: Vec<&str> = crate::forms(opcode).iter().map(|form| form.syntax).collect();
                 Some(format!("the forms of {opcode} are: {}", forms.join("; ")))
             }
             SelectError::Arguments { form }
             | SelectError::Illegal { form, .. }
             | SelectError::Vector { form }
+            | SelectError::Geometries { form, .. }
             | SelectError::Comparison { form, .. } => Some(format!("the form is `{}`", form.form().syntax)),
             SelectError::Missing { slot, form } => {
                 let slot = form.form().slots.iter().find(|s| s.name == slot)?;
@@ -625,6 +604,9 @@ fn repeated(opcode: &str, name: &str) -> String {
             format!("Unexpected number of state spaces specified in instruction '{opcode}'")
         }
         Some(m) if is_operation(m) => Field::Operation.message(m),
+        Some(_) if is_eviction_priority(name) => {
+            "Unexpected number of '.level::eviction_priority' modifiers specified".into()
+        }
         Some(m) => Field::of(m).unwrap_or(Field::Twice(m)).message(m),
         None => format!("Duplicate .{name} modifier"),
     }

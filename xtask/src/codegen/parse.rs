@@ -124,7 +124,7 @@ fn define(line: &str, sets: &mut Sets) -> Result<(), String> {
     Ok(())
 }
 
-/// `[token|form|modifier|result|rounding|late] [Feature|Instruction|Modifier 'text'] sm 53 ptx 4.2; ...`
+/// `[token|early|form|modifier|result|rounding|late] [Feature|Instruction|Modifier 'text'] sm 53 ptx 4.2; ...`
 fn gates(text: &str, default_subject: &str, default_stage: Stage) -> Result<Vec<Gate>, String> {
     let mut gates = Vec::new();
     for part in text.split(';') {
@@ -133,6 +133,7 @@ fn gates(text: &str, default_subject: &str, default_stage: Stage) -> Result<Vec<
         let mut subject = default_subject.to_string();
         for (word, its_stage) in [
             ("token ", Stage::Token),
+            ("early ", Stage::Early),
             ("form ", Stage::Form),
             ("modifier ", Stage::Modifier),
             ("result ", Stage::Result),

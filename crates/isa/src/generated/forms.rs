@@ -191,21 +191,21 @@ const G26: &[Gate] = &[
     sm("Feature '::cluster'", &[Target::sm(90)], Stage::Modifier),
 ];
 const G27: &[Gate] = &[
-    sm("Modifier '.L2::cache_hint'", &[Target::sm(80)], Stage::Modifier),
-    ptx("Modifier '.L2::cache_hint'", 7, 4, Stage::Modifier),
+    sm("Modifier '.L2::cache_hint'", &[Target::sm(80)], Stage::Late),
+    ptx("Modifier '.L2::cache_hint'", 7, 4, Stage::Late),
 ];
 const G28: &[Gate] = &[
-    sm("Feature 'generic addressing'", &[Target::sm(20)], Stage::Form),
-    ptx("Feature 'generic addressing'", 2, 0, Stage::Form),
+    sm("Feature 'generic addressing'", &[Target::sm(20)], Stage::Early),
+    ptx("Feature 'generic addressing'", 2, 0, Stage::Early),
 ];
 const G29: &[Gate] = &[
-    sm("Feature 'scopes on atomic operations'", &[Target::sm(60)], Stage::Form),
-    ptx("Feature 'scopes on atomic operations'", 5, 0, Stage::Form),
+    sm("Feature 'scopes on atomic operations'", &[Target::sm(60)], Stage::Result),
+    ptx("Feature 'scopes on atomic operations'", 5, 0, Stage::Result),
 ];
 const G30: &[Gate] = &[sm("Feature 'shared storage'", &[Target::sm(12)], Stage::Form)];
 const G31: &[Gate] = &[
-    sm("Instruction 'atom with this operation on .b64'", &[Target::sm(32)], Stage::Form),
-    ptx("Instruction 'atom with this operation on .b64'", 3, 1, Stage::Form),
+    sm("Instruction '{atomic}'", &[Target::sm(32)], Stage::Form),
+    ptx("Instruction '{atomic}'", 3, 1, Stage::Form),
 ];
 const G32: &[Gate] = &[sm("Instruction 'atom'", &[Target::sm(11)], Stage::Form)];
 const G33: &[Gate] = &[
@@ -213,243 +213,243 @@ const G33: &[Gate] = &[
     ptx("Feature '.b128'", 8, 3, Stage::Modifier),
 ];
 const G34: &[Gate] = &[
-    sm("Instruction 'atom of 64 bits'", &[Target::sm(12)], Stage::Form),
-    ptx("Instruction 'atom of 64 bits'", 1, 2, Stage::Form),
+    sm("Instruction '{atomic}'", &[Target::sm(12)], Stage::Form),
+    ptx("Instruction '{atomic}'", 1, 2, Stage::Form),
 ];
 const G35: &[Gate] = &[
-    sm("Instruction 'atom.shared of 64 bits'", &[Target::sm(20)], Stage::Form),
-    ptx("Instruction 'atom.shared of 64 bits'", 2, 0, Stage::Form),
+    sm("Instruction '{atomic}'", &[Target::sm(20)], Stage::Form),
+    ptx("Instruction '{atomic}'", 2, 0, Stage::Form),
 ];
-const G36: &[Gate] = &[sm("Instruction 'atom.exch.b128'", &[Target::sm(90)], Stage::Form)];
+const G36: &[Gate] = &[sm("Instruction '{atomic}'", &[Target::sm(90)], Stage::Form)];
 const G37: &[Gate] = &[
-    sm("Instruction 'atom.cas.b16'", &[Target::sm(70)], Stage::Form),
-    ptx("Instruction 'atom.cas.b16'", 6, 3, Stage::Form),
+    sm("Instruction '{atomic}'", &[Target::sm(70)], Stage::Form),
+    ptx("Instruction '{atomic}'", 6, 3, Stage::Form),
 ];
-const G38: &[Gate] = &[sm("Instruction 'atom.cas.b128'", &[Target::sm(90)], Stage::Form)];
+const G38: &[Gate] = &[
+    sm("Instruction '{atomic}'", &[Target::sm(60)], Stage::Form),
+    ptx("Instruction '{atomic}'", 5, 0, Stage::Form),
+];
 const G39: &[Gate] = &[
-    sm("Instruction 'atom.add.f64'", &[Target::sm(60)], Stage::Form),
-    ptx("Instruction 'atom.add.f64'", 5, 0, Stage::Form),
-];
-const G40: &[Gate] = &[
     ptx("Feature 'atom with .noftz and .f32'", 9, 4, Stage::Form),
     sm("Feature 'atom with .noftz and .f32'", &[Target::sm(90)], Stage::Form),
 ];
-const G41: &[Gate] = &[
+const G40: &[Gate] = &[
     sm("Instruction 'atom'", &[Target::sm(11)], Stage::Form),
-    sm("Instruction 'atom.add.f32'", &[Target::sm(20)], Stage::Form),
-    ptx("Instruction 'atom.add.f32'", 2, 0, Stage::Form),
+    sm("Instruction '{atomic}'", &[Target::sm(20)], Stage::Form),
+    ptx("Instruction '{atomic}'", 2, 0, Stage::Form),
+];
+const G41: &[Gate] = &[
+    sm("Instruction '{atomic}'", &[Target::sm(60)], Stage::Form),
+    ptx("Instruction '{atomic}'", 6, 2, Stage::Form),
 ];
 const G42: &[Gate] = &[
-    sm("Instruction 'atom.add.f16'", &[Target::sm(70)], Stage::Form),
-    ptx("Instruction 'atom.add.f16'", 6, 3, Stage::Form),
-];
-const G43: &[Gate] = &[
-    sm("Instruction 'atom.add.f16x2'", &[Target::sm(60)], Stage::Form),
-    ptx("Instruction 'atom.add.f16x2'", 6, 2, Stage::Form),
-];
-const G44: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
-    sm("Instruction 'atom.add.bf16'", &[Target::sm(90)], Stage::Form),
-    ptx("Instruction 'atom.add.bf16'", 7, 8, Stage::Form),
+    sm("Instruction '{atomic}'", &[Target::sm(90)], Stage::Form),
+    ptx("Instruction '{atomic}'", 7, 8, Stage::Form),
 ];
-const G45: &[Gate] = &[
+const G43: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
-    sm("Instruction 'atom.add.bf16x2'", &[Target::sm(90)], Stage::Form),
-    ptx("Instruction 'atom.add.bf16x2'", 7, 8, Stage::Form),
+    sm("Instruction '{atomic}'", &[Target::sm(90)], Stage::Form),
+    ptx("Instruction '{atomic}'", 7, 8, Stage::Form),
 ];
-const G46: &[Gate] = &[
-    sm("Instruction 'atom with this operation on 64 bits'", &[Target::sm(32)], Stage::Form),
-    ptx("Instruction 'atom with this operation on 64 bits'", 3, 1, Stage::Form),
+const G44: &[Gate] = &[
+    sm("Instruction '{atomic}'", &[Target::sm(90)], Stage::Form),
+    ptx("Instruction '{atomic}'", 8, 1, Stage::Form),
 ];
-const G47: &[Gate] = &[
-    sm("Instruction 'atom'", &[Target::sm(11)], Stage::Form),
+const G45: &[Gate] = &[
     sm("Feature 'atom instruction with vector types'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'atom instruction with vector types'", 8, 1, Stage::Form),
 ];
-const G48: &[Gate] = &[
+const G46: &[Gate] = &[
+    sm("Instruction '{atomic}'", &[Target::sm(90)], Stage::Form),
+    ptx("Instruction '{atomic}'", 7, 8, Stage::Form),
+];
+const G47: &[Gate] = &[
     sm("Instruction 'bar.cta'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'bar.cta'", 7, 8, Stage::Form),
 ];
-const G49: &[Gate] = &[ptx("Feature 'bar.cta.arrive'", 7, 8, Stage::Form)];
-const G50: &[Gate] = &[
+const G48: &[Gate] = &[ptx("Feature 'bar.cta.arrive'", 7, 8, Stage::Form)];
+const G49: &[Gate] = &[
     sm("Instruction 'bar.arrive'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'bar.arrive'", 2, 0, Stage::Form),
 ];
-const G51: &[Gate] = &[ptx("Feature 'bar.cta.red'", 7, 8, Stage::Form)];
-const G52: &[Gate] = &[
+const G50: &[Gate] = &[ptx("Feature 'bar.cta.red'", 7, 8, Stage::Form)];
+const G51: &[Gate] = &[
     sm("Instruction 'bar.red'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'bar.red'", 2, 0, Stage::Form),
 ];
-const G53: &[Gate] = &[
+const G52: &[Gate] = &[
     ptx("Feature 'bar.warp'", 6, 0, Stage::Form),
     sm("Instruction 'bar.warp'", &[Target::sm(30)], Stage::Form),
 ];
-const G54: &[Gate] = &[
+const G53: &[Gate] = &[
     ptx("Feature '.aligned'", 6, 0, Stage::Token),
     sm("Feature '.aligned'", &[Target::sm(20)], Stage::Token),
 ];
-const G55: &[Gate] = &[ptx("Feature 'barrier.cta'", 7, 8, Stage::Form)];
-const G56: &[Gate] = &[
+const G54: &[Gate] = &[ptx("Feature 'barrier.cta'", 7, 8, Stage::Form)];
+const G55: &[Gate] = &[
     sm("Instruction 'barrier'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'barrier'", 6, 0, Stage::Form),
 ];
-const G57: &[Gate] = &[ptx("Modifier '.sem' on 'barrier.cluster'", 8, 0, Stage::Form)];
-const G58: &[Gate] = &[
+const G56: &[Gate] = &[ptx("Modifier '.sem' on 'barrier.cluster'", 8, 0, Stage::Form)];
+const G57: &[Gate] = &[
     ptx("Feature 'barrier.cluster.arrive'", 7, 8, Stage::Form),
     sm("Feature 'barrier.cluster.arrive'", &[Target::sm(90)], Stage::Form),
 ];
-const G59: &[Gate] = &[
+const G58: &[Gate] = &[
     ptx("Feature 'barrier.cluster.wait'", 7, 8, Stage::Form),
     sm("Feature 'barrier.cluster.wait'", &[Target::sm(90)], Stage::Form),
 ];
-const G60: &[Gate] =
+const G59: &[Gate] =
     &[sm("Instruction 'bfe'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfe'", 2, 0, Stage::Form)];
-const G61: &[Gate] =
+const G60: &[Gate] =
     &[sm("Instruction 'bfi'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfi'", 2, 0, Stage::Form)];
-const G62: &[Gate] =
+const G61: &[Gate] =
     &[sm("Instruction 'bfind'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfind'", 2, 0, Stage::Form)];
-const G63: &[Gate] =
+const G62: &[Gate] =
     &[sm("Instruction 'bmsk'", &[Target::sm(70)], Stage::Form), ptx("Feature 'bmsk'", 7, 6, Stage::Form)];
-const G64: &[Gate] =
+const G63: &[Gate] =
     &[sm("Instruction 'brev'", &[Target::sm(20)], Stage::Form), ptx("Feature 'brev'", 2, 0, Stage::Form)];
-const G65: &[Gate] = &[sm("Instruction 'brkpt'", &[Target::sm(11)], Stage::Form)];
-const G66: &[Gate] = &[
+const G64: &[Gate] = &[sm("Instruction 'brkpt'", &[Target::sm(11)], Stage::Form)];
+const G65: &[Gate] = &[
     sm("Instruction 'brx.idx'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'brx.idx'", 6, 0, Stage::Form),
 ];
-const G67: &[Gate] = &[
+const G66: &[Gate] = &[
     sm("Feature '.mbarrier::complete_tx::bytes'", &[Target::sm(90)], Stage::Form),
     ptx("Feature '.mbarrier::complete_tx::bytes'", 8, 0, Stage::Form),
 ];
-const G68: &[Gate] = &[sm(
+const G67: &[Gate] = &[sm(
     "Feature '.multicast::cluster::all'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
     Stage::Form,
 )];
-const G69: &[Gate] = &[
+const G68: &[Gate] = &[
     ptx("Feature 'clusterlaunchcontrol.try_cancel.async'", 8, 6, Stage::Form),
     sm("Feature 'clusterlaunchcontrol.try_cancel.async'", &[Target::sm(100)], Stage::Form),
 ];
-const G70: &[Gate] = &[
+const G69: &[Gate] = &[
     ptx("Feature '.is_canceled'", 8, 6, Stage::Token),
     sm("Feature '.is_canceled'", &[Target::sm(100)], Stage::Token),
 ];
-const G71: &[Gate] = &[
+const G70: &[Gate] = &[
     ptx("Feature 'clusterlaunchcontrol.query_cancel'", 8, 6, Stage::Form),
     sm("Feature 'clusterlaunchcontrol.query_cancel'", &[Target::sm(100)], Stage::Form),
 ];
-const G72: &[Gate] = &[
+const G71: &[Gate] = &[
     ptx("Feature '.get_first_ctaid::x'", 8, 6, Stage::Token),
     sm("Feature '.get_first_ctaid::x'", &[Target::sm(100)], Stage::Token),
 ];
-const G73: &[Gate] = &[
+const G72: &[Gate] = &[
     ptx("Feature '.get_first_ctaid::y'", 8, 6, Stage::Token),
     sm("Feature '.get_first_ctaid::y'", &[Target::sm(100)], Stage::Token),
 ];
-const G74: &[Gate] = &[
+const G73: &[Gate] = &[
     ptx("Feature '.get_first_ctaid::z'", 8, 6, Stage::Token),
     sm("Feature '.get_first_ctaid::z'", &[Target::sm(100)], Stage::Token),
 ];
-const G75: &[Gate] = &[
+const G74: &[Gate] = &[
     ptx("Feature '.get_first_ctaid'", 8, 6, Stage::Token),
     sm("Feature '.get_first_ctaid'", &[Target::sm(100)], Stage::Token),
 ];
-const G76: &[Gate] =
+const G75: &[Gate] =
     &[sm("Instruction 'clz'", &[Target::sm(20)], Stage::Form), ptx("Feature 'clz'", 2, 0, Stage::Form)];
-const G77: &[Gate] = &[
+const G76: &[Gate] = &[
     sm("Instruction 'copysign'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'copysign'", 2, 0, Stage::Form),
 ];
-const G78: &[Gate] = &[ptx("Feature '.approx'", 1, 4, Stage::Token)];
-const G79: &[Gate] = &[
+const G77: &[Gate] = &[ptx("Feature '.approx'", 1, 4, Stage::Token)];
+const G78: &[Gate] = &[
     sm("Instruction 'cp'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
+const G79: &[Gate] = &[
+    sm("Feature 'cache prefetching'", &[Target::sm(75)], Stage::Form),
+    ptx("Feature 'cache prefetching'", 7, 4, Stage::Form),
+];
 const G80: &[Gate] = &[
-    sm("Feature 'cache prefetching'", &[Target::sm(75)], Stage::Token),
-    ptx("Feature 'cache prefetching'", 7, 4, Stage::Token),
+    sm("Feature 'cache prefetching'", &[Target::sm(75)], Stage::Form),
+    ptx("Feature 'cache prefetching'", 7, 4, Stage::Form),
+    sm("Modifier '.L2::256B'", &[Target::sm(80)], Stage::Form),
+    ptx("Feature '256B cache prefetching'", 7, 4, Stage::Form),
 ];
-const G81: &[Gate] = &[
-    sm("Feature 'cache prefetching'", &[Target::sm(75)], Stage::Token),
-    ptx("Feature 'cache prefetching'", 7, 4, Stage::Token),
-    sm("Modifier '.L2::256B'", &[Target::sm(80)], Stage::Token),
-    ptx("Feature '256B cache prefetching'", 7, 4, Stage::Token),
-];
-const G82: &[Gate] =
+const G81: &[Gate] =
     &[ptx("Feature 'cp.async'", 7, 0, Stage::Form), sm("Feature 'cp.async'", &[Target::sm(80)], Stage::Form)];
-const G83: &[Gate] = &[
+const G82: &[Gate] = &[
     ptx("Feature 'cp.async'", 7, 0, Stage::Form),
     sm("Feature 'cp.async'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'igonre-src on cp.async'", 7, 5, Stage::Form),
 ];
-const G84: &[Gate] = &[
+const G83: &[Gate] = &[
     ptx("Feature 'cp.async.commit_group'", 7, 0, Stage::Form),
     sm("Feature 'cp.async.commit_group'", &[Target::sm(80)], Stage::Form),
 ];
-const G85: &[Gate] = &[
+const G84: &[Gate] = &[
     ptx("Feature 'cp.async.wait_group'", 7, 0, Stage::Form),
     sm("Feature 'cp.async.wait_group'", &[Target::sm(80)], Stage::Form),
 ];
-const G86: &[Gate] = &[
+const G85: &[Gate] = &[
     ptx("Feature 'cp.async.wait_all'", 7, 0, Stage::Form),
     sm("Feature 'cp.async.wait_all'", &[Target::sm(80)], Stage::Form),
 ];
-const G87: &[Gate] = &[
+const G86: &[Gate] = &[
     ptx("Feature 'cp.async.mbarrier.arrive'", 7, 0, Stage::Form),
     sm("Feature 'cp.async.mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
 ];
-const G88: &[Gate] = &[
+const G87: &[Gate] = &[
     ptx("Feature '::cta'", 7, 8, Stage::Modifier),
     ptx("Feature 'cp.async.bulk with destination state space as .shared::cta'", 8, 6, Stage::Form),
 ];
-const G89: &[Gate] = &[
+const G88: &[Gate] = &[
     sm("Feature 'cp.async.bulk'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk'", 8, 0, Stage::Form),
 ];
-const G90: &[Gate] = &[
+const G89: &[Gate] = &[
     sm("Feature '.bulk_group'", &[Target::sm(90)], Stage::Form),
     ptx("Feature '.bulk_group'", 8, 0, Stage::Form),
 ];
-const G91: &[Gate] = &[
+const G90: &[Gate] = &[
     sm("Modifier '.multicast::cluster'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.multicast::cluster'", 8, 0, Stage::Form),
 ];
-const G92: &[Gate] = &[
+const G91: &[Gate] = &[
     sm("Feature '.cp_mask'", &[Target::sm(100)], Stage::Form),
     ptx("Feature '.cp_mask'", 8, 6, Stage::Form),
 ];
-const G93: &[Gate] = &[
+const G92: &[Gate] = &[
     sm("Feature 'cp.reduce.async.bulk'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.reduce.async.bulk'", 8, 0, Stage::Form),
 ];
-const G94: &[Gate] = &[
+const G93: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch'", 8, 0, Stage::Form),
 ];
-const G95: &[Gate] = &[
+const G94: &[Gate] = &[
     sm("Feature 'cp.async.bulk.commit_group'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.commit_group'", 8, 0, Stage::Form),
 ];
-const G96: &[Gate] = &[
+const G95: &[Gate] = &[
     sm("Modifier '.read'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.read'", 8, 0, Stage::Token),
     sm("Modifier '.read'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.read'", 8, 0, Stage::Form),
 ];
-const G97: &[Gate] = &[
+const G96: &[Gate] = &[
     sm("Feature 'cp.async.bulk.wait_group'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.wait_group'", 8, 0, Stage::Form),
 ];
-const G98: &[Gate] = &[
+const G97: &[Gate] = &[
     ptx("Feature '::cta'", 7, 8, Stage::Modifier),
     ptx("Feature 'cp.async.bulk.tensor with destination state space as .shared::cta'", 8, 6, Stage::Form),
 ];
-const G99: &[Gate] =
-    &[sm("Feature '.tile'", &[Target::sm(90)], Stage::Form), ptx("Feature '.tile'", 8, 0, Stage::Form)];
-const G100: &[Gate] = &[
+const G98: &[Gate] = &[
+    sm("Feature '.tile'", &[Target::sm(90)], Stage::Modifier),
+    ptx("Feature '.tile'", 8, 0, Stage::Modifier),
+];
+const G99: &[Gate] = &[
     ptx("Modifier '.cta_group::1' on 'cp.async.bulk.tensor'", 8, 6, Stage::Form),
     ptx("Feature '.cta_group::1'", 8, 6, Stage::Form),
     sm(
@@ -458,7 +458,7 @@ const G100: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G101: &[Gate] = &[
+const G100: &[Gate] = &[
     ptx("Modifier '.cta_group::2' on 'cp.async.bulk.tensor'", 8, 6, Stage::Form),
     ptx("Feature '.cta_group::2'", 8, 6, Stage::Form),
     sm(
@@ -467,31 +467,31 @@ const G101: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G102: &[Gate] = &[
+const G101: &[Gate] = &[
     sm("Feature 'cp.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.tensor'", 8, 0, Stage::Form),
 ];
-const G103: &[Gate] = &[sm(
+const G102: &[Gate] = &[sm(
     "Feature '.tile::gather4 with destination state space as .shared::cluster'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Form,
 )];
-const G104: &[Gate] = &[sm(
+const G103: &[Gate] = &[sm(
     "Feature '.tile::gather4 with destination state space as .shared::cta'",
     &[Target::sm(100)],
     Stage::Form,
 )];
-const G105: &[Gate] = &[sm(
+const G104: &[Gate] = &[sm(
     "Feature '.im2col::w with destination state space as .shared::cluster'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Form,
 )];
-const G106: &[Gate] = &[sm(
+const G105: &[Gate] = &[sm(
     "Feature '.im2col::w with destination state space as .shared::cta'",
     &[Target::sm(100)],
     Stage::Form,
 )];
-const G107: &[Gate] = &[
+const G106: &[Gate] = &[
     sm("Feature 'cp.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.tensor'", 8, 0, Stage::Form),
     sm(
@@ -500,7 +500,7 @@ const G107: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G108: &[Gate] = &[
+const G107: &[Gate] = &[
     sm("Feature 'cp.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.tensor'", 8, 0, Stage::Form),
     sm(
@@ -509,11 +509,11 @@ const G108: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G109: &[Gate] = &[
+const G108: &[Gate] = &[
     sm("Feature 'cp.reduce.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.reduce.async.bulk.tensor'", 8, 0, Stage::Form),
 ];
-const G110: &[Gate] = &[
+const G109: &[Gate] = &[
     sm("Feature 'cp.reduce.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.reduce.async.bulk.tensor'", 8, 0, Stage::Form),
     sm(
@@ -522,11 +522,11 @@ const G110: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G111: &[Gate] = &[
+const G110: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
 ];
-const G112: &[Gate] = &[
+const G111: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
     sm(
@@ -535,7 +535,7 @@ const G112: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G113: &[Gate] = &[
+const G112: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
     sm(
@@ -544,7 +544,7 @@ const G113: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G114: &[Gate] = &[
+const G113: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
     sm(
@@ -553,46 +553,54 @@ const G114: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G115: &[Gate] = &[
-    sm("Feature 'createpolicy'", &[Target::sm(80)], Stage::Form),
-    ptx("Feature 'createpolicy'", 7, 4, Stage::Form),
+const G114: &[Gate] = &[
+    sm("Feature 'createpolicy.range'", &[Target::sm(80)], Stage::Form),
+    ptx("Feature 'createpolicy.range'", 7, 4, Stage::Form),
 ];
-const G116: &[Gate] = &[ptx("Feature 'cvt.ftz with 64 bits'", 1, 5, Stage::Form)];
-const G117: &[Gate] = &[
+const G115: &[Gate] = &[
+    sm("Feature 'createpolicy.fractional'", &[Target::sm(80)], Stage::Form),
+    ptx("Feature 'createpolicy.fractional'", 7, 4, Stage::Form),
+];
+const G116: &[Gate] = &[
+    sm("Feature 'createpolicy.cvt'", &[Target::sm(80)], Stage::Form),
+    ptx("Feature 'createpolicy.cvt'", 7, 4, Stage::Form),
+];
+const G117: &[Gate] = &[ptx("Feature 'cvt.ftz with 64 bits'", 1, 5, Stage::Form)];
+const G118: &[Gate] = &[
     sm("Feature 'cvt with {types}'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with {types}'", 7, 8, Stage::Form),
 ];
-const G118: &[Gate] = &[ptx("Feature 'cvt.ftz from 8 bits'", 1, 5, Stage::Form)];
-const G119: &[Gate] = &[
+const G119: &[Gate] = &[ptx("Feature 'cvt.ftz from 8 bits'", 1, 5, Stage::Form)];
+const G120: &[Gate] = &[
     sm("Feature 'cvt with .f32.bf16.ftz'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .f32.bf16.ftz'", 7, 8, Stage::Form),
 ];
-const G120: &[Gate] = &[
+const G121: &[Gate] = &[
     sm("Feature 'cvt with .f32.bf16'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'cvt with .f32.bf16'", 7, 1, Stage::Form),
 ];
-const G121: &[Gate] =
-    &[ptx("Feature '.relu'", 7, 0, Stage::Token), sm("Modifier '.relu'", &[Target::sm(80)], Stage::Token)];
-const G122: &[Gate] = &[
+const G122: &[Gate] =
+    &[ptx("Feature '.relu'", 7, 0, Stage::Token), sm("Modifier '.relu'", &[Target::sm(80)], Stage::Form)];
+const G123: &[Gate] = &[
     ptx("Feature '.satfinite'", 6, 0, Stage::Token),
     sm("Feature '.satfinite'", &[Target::sm(70)], Stage::Token),
 ];
-const G123: &[Gate] = &[ptx("Modifier '.satfinite on this conversion'", 8, 1, Stage::Form)];
-const G124: &[Gate] =
+const G124: &[Gate] = &[ptx("Modifier '.satfinite on this conversion'", 8, 1, Stage::Form)];
+const G125: &[Gate] =
     &[sm("Feature '.tf32'", &[Target::sm(80)], Stage::Token), ptx("Feature '.tf32'", 7, 0, Stage::Token)];
-const G125: &[Gate] = &[
+const G126: &[Gate] = &[
     ptx("Modifier '.satfinite on this conversion'", 8, 6, Stage::Form),
     sm("Modifier '.satfinite on this conversion'", &[Target::sm(100)], Stage::Form),
 ];
-const G126: &[Gate] = &[
+const G127: &[Gate] = &[
     sm("Feature 'cvt with .tf32.f32 and this rounding'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .tf32.f32 and this rounding'", 7, 8, Stage::Form),
 ];
-const G127: &[Gate] = &[
+const G128: &[Gate] = &[
     sm("Feature 'cvt{types}'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'cvt{types}'", 7, 0, Stage::Form),
 ];
-const G128: &[Gate] = &[
+const G129: &[Gate] = &[
     ptx("Feature '.rs'", 8, 7, Stage::Form),
     sm(
         "Feature '.rs'",
@@ -604,13 +612,9 @@ const G128: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G129: &[Gate] = &[
-    sm("Feature 'cvt with .e4m3x2'", &[Target::sm(90)], Stage::Form),
-    ptx("Feature 'cvt with .e4m3x2'", 7, 8, Stage::Form),
-];
 const G130: &[Gate] = &[
-    sm("Feature 'cvt with .e5m2x2'", &[Target::sm(90)], Stage::Form),
-    ptx("Feature 'cvt with .e5m2x2'", 7, 8, Stage::Form),
+    sm("Feature 'cvt{types}'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'cvt{types}'", 7, 8, Stage::Form),
 ];
 const G131: &[Gate] = &[
     ptx("Feature 'cvt{types}'", 8, 6, Stage::Form),
@@ -713,11 +717,11 @@ const G160: &[Gate] = &[
     sm("Feature 'fence.proxy'", &[Target::sm(70)], Stage::Form),
 ];
 const G161: &[Gate] = &[
-    ptx("Feature 'fence.proxy with unidirection proxy fence'", 8, 3, Stage::Form),
+    ptx("Feature 'fence.proxy with unidirection proxy fence'", 8, 3, Stage::Early),
     sm(
         "Instruction 'fence.proxy with unidirection proxy fence'",
         &[Target::sm(90), Target::new(90, Suffix::Architecture)],
-        Stage::Form,
+        Stage::Early,
     ),
 ];
 const G162: &[Gate] = &[
@@ -776,39 +780,43 @@ const G178: &[Gate] = &[
     ptx("Feature '256 bit wide load/store'", 8, 8, Stage::Form),
     sm("Feature '256 bit wide load/store'", &[Target::sm(100)], Stage::Form),
 ];
-const G179: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
-const G180: &[Gate] = &[
+const G179: &[Gate] = &[
+    sm("Feature 'generic addressing'", &[Target::sm(20)], Stage::Form),
+    ptx("Feature 'generic addressing'", 2, 0, Stage::Form),
+];
+const G180: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
+const G181: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_normal' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G181: &[Gate] = &[
+const G182: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_unchanged' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G182: &[Gate] = &[
+const G183: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_first' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G183: &[Gate] = &[
+const G184: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_last' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G184: &[Gate] = &[
+const G185: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.no_allocate' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G185: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
-const G186: &[Gate] =
-    &[ptx("Feature '.mmio'", 8, 2, Stage::Token), sm("Feature '.mmio'", &[Target::sm(70)], Stage::Token)];
+const G186: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
 const G187: &[Gate] =
+    &[ptx("Feature '.mmio'", 8, 2, Stage::Token), sm("Feature '.mmio'", &[Target::sm(70)], Stage::Token)];
+const G188: &[Gate] =
     &[sm("Instruction 'ld.nc'", &[Target::sm(32)], Stage::Token), ptx("Feature '.nc'", 3, 1, Stage::Token)];
-const G188: &[Gate] = &[
+const G189: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.m8n8'", 6, 5, Stage::Form),
     sm("Modifier '.m8n8'", &[Target::sm(75)], Stage::Form),
 ];
-const G189: &[Gate] = &[
+const G190: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.b8x16'", 8, 6, Stage::Form),
@@ -822,12 +830,12 @@ const G189: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G190: &[Gate] = &[sm(
+const G191: &[Gate] = &[sm(
     "Feature '.m16n16'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
     Stage::Token,
 )];
-const G191: &[Gate] = &[
+const G192: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.m16n16'", 8, 6, Stage::Form),
@@ -841,321 +849,317 @@ const G191: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G192: &[Gate] =
-    &[sm("Instruction 'ldu'", &[Target::sm(20)], Stage::Form), ptx("Feature 'ldu'", 2, 0, Stage::Form)];
 const G193: &[Gate] =
+    &[sm("Instruction 'ldu'", &[Target::sm(20)], Stage::Form), ptx("Feature 'ldu'", 2, 0, Stage::Form)];
+const G194: &[Gate] =
     &[sm("Instruction 'lop3'", &[Target::sm(50)], Stage::Form), ptx("Feature 'lop3'", 4, 3, Stage::Form)];
-const G194: &[Gate] = &[
+const G195: &[Gate] = &[
     sm("Instruction 'lop3.<BoolOp>'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'lop3.<BoolOp>'", 8, 2, Stage::Form),
 ];
-const G195: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G196: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G197: &[Gate] =
-    &[sm("Instruction 'mad.cc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'mad.cc'", 3, 0, Stage::Form)];
+const G196: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G197: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
 const G198: &[Gate] =
-    &[sm("Instruction 'madc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'madc'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'mad.cc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'mad.cc'", 3, 0, Stage::Form)];
 const G199: &[Gate] =
-    &[sm("Feature 'mapa'", &[Target::sm(90)], Stage::Form), ptx("Feature 'mapa'", 7, 8, Stage::Form)];
+    &[sm("Instruction 'madc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'madc'", 3, 0, Stage::Form)];
 const G200: &[Gate] =
-    &[ptx("Feature 'match'", 6, 0, Stage::Form), sm("Instruction 'match'", &[Target::sm(70)], Stage::Form)];
+    &[sm("Feature 'mapa'", &[Target::sm(90)], Stage::Form), ptx("Feature 'mapa'", 7, 8, Stage::Form)];
 const G201: &[Gate] =
+    &[ptx("Feature 'match'", 6, 0, Stage::Form), sm("Instruction 'match'", &[Target::sm(70)], Stage::Form)];
+const G202: &[Gate] =
     &[ptx("Feature '.NaN'", 7, 0, Stage::Late), sm("Modifier '.NaN'", &[Target::sm(80)], Stage::Late)];
-const G202: &[Gate] = &[
+const G203: &[Gate] = &[
     ptx("Feature '.xorsign'", 7, 2, Stage::Late),
     sm("Modifier '.xorsign'", &[Target::sm(86)], Stage::Late),
 ];
-const G203: &[Gate] =
+const G204: &[Gate] =
     &[sm("Feature '.abs'", &[Target::sm(86)], Stage::Token), ptx("Feature '.abs'", 7, 2, Stage::Token)];
-const G204: &[Gate] = &[
+const G205: &[Gate] = &[
     sm("Feature 'max.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'max.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G205: &[Gate] = &[
+const G206: &[Gate] = &[
     sm("Feature 'max.f16 or max.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'max.f16 or max.f16x2'", 7, 0, Stage::Late),
 ];
-const G206: &[Gate] = &[
+const G207: &[Gate] = &[
     ptx("Feature 'max.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G207: &[Gate] = &[
+const G208: &[Gate] = &[
     ptx("Feature 'max.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G208: &[Gate] =
+const G209: &[Gate] =
     &[sm("Feature 'max.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'max.relu'", 8, 0, Stage::Form)];
-const G209: &[Gate] = &[
+const G210: &[Gate] = &[
     ptx("Feature 'mbarrier.init'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.init'", &[Target::sm(80)], Stage::Form),
 ];
-const G210: &[Gate] = &[
+const G211: &[Gate] = &[
     ptx("Feature 'mbarrier.inval'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.inval'", &[Target::sm(80)], Stage::Form),
 ];
-const G211: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
-const G212: &[Gate] = &[
+const G212: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
+const G213: &[Gate] = &[
     ptx("Feature 'mbarrier.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G213: &[Gate] = &[
+const G214: &[Gate] = &[
     ptx("Feature 'mbarrier.complete_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.complete_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G214: &[Gate] = &[
+const G215: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
 ];
-const G215: &[Gate] = &[
+const G216: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
 ];
-const G216: &[Gate] = &[
+const G217: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive'", 8, 6, Stage::Form),
 ];
-const G217: &[Gate] = &[
-    ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Form),
-    sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
+const G218: &[Gate] = &[
     sm(
         "Feature 'mbarrier.arrive with count argument and without '.noComplete' modifier'",
         &[Target::sm(90)],
-        Stage::Form,
+        Stage::Modifier,
     ),
     ptx(
         "Feature 'mbarrier.arrive with count argument and without '.noComplete' modifier'",
         7,
         8,
-        Stage::Form,
+        Stage::Modifier,
     ),
 ];
-const G218: &[Gate] = &[
+const G219: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G219: &[Gate] = &[
+const G220: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G220: &[Gate] = &[
+const G221: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
 ];
-const G221: &[Gate] = &[
+const G222: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", 8, 6, Stage::Form),
 ];
-const G222: &[Gate] = &[
+const G223: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Form),
 ];
-const G223: &[Gate] = &[
+const G224: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
 ];
-const G224: &[Gate] = &[
+const G225: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop'", 8, 6, Stage::Form),
 ];
-const G225: &[Gate] = &[
-    ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Form),
-    sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Form),
+const G226: &[Gate] = &[
     sm(
         "Feature 'mbarrier.arrive_drop with count argument and without '.noComplete' modifier'",
         &[Target::sm(90)],
-        Stage::Form,
+        Stage::Modifier,
     ),
     ptx(
         "Feature 'mbarrier.arrive_drop with count argument and without '.noComplete' modifier'",
         7,
         8,
-        Stage::Form,
+        Stage::Modifier,
     ),
 ];
-const G226: &[Gate] = &[
+const G227: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G227: &[Gate] = &[
+const G228: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G228: &[Gate] = &[
+const G229: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
 ];
-const G229: &[Gate] = &[
+const G230: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", 8, 6, Stage::Form),
 ];
-const G230: &[Gate] = &[
+const G231: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.test_wait'", &[Target::sm(80)], Stage::Form),
 ];
-const G231: &[Gate] = &[
+const G232: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait'", 8, 0, Stage::Form),
 ];
-const G232: &[Gate] = &[
+const G233: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait'", 8, 6, Stage::Form),
 ];
-const G233: &[Gate] = &[
+const G234: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait.parity'", 7, 1, Stage::Form),
     sm("Feature 'mbarrier.test_wait.parity'", &[Target::sm(80)], Stage::Form),
 ];
-const G234: &[Gate] = &[
+const G235: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait.parity'", 8, 0, Stage::Form),
 ];
-const G235: &[Gate] = &[
+const G236: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", 8, 6, Stage::Form),
 ];
-const G236: &[Gate] = &[
+const G237: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
 ];
-const G237: &[Gate] = &[
+const G238: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait'", 8, 0, Stage::Form),
 ];
-const G238: &[Gate] = &[
+const G239: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait'", 8, 6, Stage::Form),
 ];
-const G239: &[Gate] = &[
+const G240: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait.parity'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
 ];
-const G240: &[Gate] = &[
+const G241: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait.parity'", 8, 0, Stage::Form),
 ];
-const G241: &[Gate] = &[
+const G242: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", 8, 6, Stage::Form),
 ];
-const G242: &[Gate] = &[
+const G243: &[Gate] = &[
     ptx("Feature 'mbarrier.pending_count'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.pending_count'", &[Target::sm(80)], Stage::Form),
 ];
-const G243: &[Gate] = &[
+const G244: &[Gate] = &[
     ptx("Feature 'membar.sys'", 2, 0, Stage::Form),
     sm("Instruction 'membar.sys'", &[Target::sm(20)], Stage::Form),
 ];
-const G244: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
-const G245: &[Gate] = &[
+const G245: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
+const G246: &[Gate] = &[
     ptx("Feature 'membar.proxy'", 7, 5, Stage::Form),
     sm("Feature 'membar.proxy'", &[Target::sm(60)], Stage::Form),
 ];
-const G246: &[Gate] = &[
+const G247: &[Gate] = &[
     sm("Feature 'min.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'min.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G247: &[Gate] = &[
+const G248: &[Gate] = &[
     sm("Feature 'min.f16 or min.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'min.f16 or min.f16x2'", 7, 0, Stage::Late),
 ];
-const G248: &[Gate] = &[
+const G249: &[Gate] = &[
     ptx("Feature 'min.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G249: &[Gate] = &[
+const G250: &[Gate] = &[
     ptx("Feature 'min.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G250: &[Gate] =
+const G251: &[Gate] =
     &[sm("Feature 'min.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'min.relu'", 8, 0, Stage::Form)];
-const G251: &[Gate] = &[
+const G252: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.m8n8k4'", 6, 4, Stage::Form),
     sm("Feature '.m8n8k4'", &[Target::sm(70)], Stage::Form),
 ];
-const G252: &[Gate] =
+const G253: &[Gate] =
     &[ptx("Feature '.m16n8k8'", 6, 5, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(75)], Stage::Form)];
-const G253: &[Gate] = &[
+const G254: &[Gate] = &[
     ptx("Feature '.m16n8k16'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k16'", &[Target::sm(80)], Stage::Form),
 ];
-const G254: &[Gate] =
-    &[ptx("Feature 'mma'", 6, 4, Stage::Form), sm("Feature 'mma'", &[Target::sm(70)], Stage::Form)];
 const G255: &[Gate] =
-    &[ptx("Feature '.m16n8k8'", 7, 0, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(80)], Stage::Form)];
+    &[ptx("Feature 'mma'", 6, 4, Stage::Form), sm("Feature 'mma'", &[Target::sm(70)], Stage::Form)];
 const G256: &[Gate] =
+    &[ptx("Feature '.m16n8k8'", 7, 0, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(80)], Stage::Form)];
+const G257: &[Gate] =
     &[ptx("Feature '.m16n8k4'", 7, 0, Stage::Form), sm("Feature '.m16n8k4'", &[Target::sm(80)], Stage::Form)];
-const G257: &[Gate] = &[
+const G258: &[Gate] = &[
     ptx("Feature '.m8n8k4 with double types'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k4 with double types'", &[Target::sm(80)], Stage::Form),
 ];
-const G258: &[Gate] = &[
+const G259: &[Gate] = &[
     ptx("Feature '.m16n8k4 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k4 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G259: &[Gate] = &[
+const G260: &[Gate] = &[
     ptx("Feature '.m16n8k8 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k8 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G260: &[Gate] = &[
+const G261: &[Gate] = &[
     ptx("Feature '.m16n8k16 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k16 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G261: &[Gate] =
+const G262: &[Gate] =
     &[ptx("Feature '.m8n8k16'", 6, 5, Stage::Form), sm("Feature '.m8n8k16'", &[Target::sm(75)], Stage::Form)];
-const G262: &[Gate] = &[
+const G263: &[Gate] = &[
     ptx("Feature '.m16n8k32'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k32'", &[Target::sm(80)], Stage::Form),
 ];
-const G263: &[Gate] =
+const G264: &[Gate] =
     &[ptx("Feature '.m8n8k32'", 6, 5, Stage::Form), sm("Feature '.m8n8k32'", &[Target::sm(75)], Stage::Form)];
-const G264: &[Gate] = &[
+const G265: &[Gate] = &[
     ptx("Feature '.m16n8k64'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k64'", &[Target::sm(80)], Stage::Form),
 ];
-const G265: &[Gate] =
+const G266: &[Gate] =
     &[sm("Feature '.b1'", &[Target::sm(75)], Stage::Token), ptx("Feature '.b1'", 6, 3, Stage::Token)];
-const G266: &[Gate] = &[
+const G267: &[Gate] = &[
     ptx("Modifier '.and' on 'mma'", 7, 1, Stage::Form),
     sm("Modifier '.and' on 'mma'", &[Target::sm(80)], Stage::Form),
 ];
-const G267: &[Gate] = &[
+const G268: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G268: &[Gate] = &[
+const G269: &[Gate] = &[
     ptx("Feature '.m16n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k128'", &[Target::sm(80)], Stage::Form),
 ];
-const G269: &[Gate] = &[
+const G270: &[Gate] = &[
     ptx("Feature '.m16n8k256'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k256'", &[Target::sm(80)], Stage::Form),
 ];
-const G270: &[Gate] = &[
+const G271: &[Gate] = &[
     ptx("Feature '.kind::f8f6f4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::f8f6f4'",
@@ -1167,11 +1171,11 @@ const G270: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G271: &[Gate] =
-    &[ptx("Feature 'mma with FP8 floating point type and .m16n8k16 shape'", 8, 7, Stage::Form)];
 const G272: &[Gate] =
+    &[ptx("Feature 'mma with FP8 floating point type and .m16n8k16 shape'", 8, 7, Stage::Form)];
+const G273: &[Gate] =
     &[ptx("Feature 'mma with FP8 floating point type and FP16 accumulation'", 8, 7, Stage::Form)];
-const G273: &[Gate] = &[
+const G274: &[Gate] = &[
     ptx("Feature '.kind::f8f6f4'", 8, 6, Stage::Form),
     sm(
         "Feature '.kind::f8f6f4'",
@@ -1183,11 +1187,11 @@ const G273: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G274: &[Gate] = &[
+const G275: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G275: &[Gate] = &[
+const G276: &[Gate] = &[
     ptx("Feature 'mma with with FP6/FP4 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with FP6/FP4 floating point type'",
@@ -1195,17 +1199,17 @@ const G275: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G276: &[Gate] = &[
+const G277: &[Gate] = &[
     ptx("Feature '.sp::ordered_metadata'", 8, 5, Stage::Token),
     sm("Feature '.sp::ordered_metadata'", &[Target::sm(80)], Stage::Token),
 ];
-const G277: &[Gate] = &[
+const G278: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
     sm("Feature 'Sparse MMA'", &[Target::sm(80)], Stage::Form),
 ];
-const G278: &[Gate] = &[
+const G279: &[Gate] = &[
     ptx("Feature 'mma with with F16 accumulator and F8 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with F16 accumulator and F8 floating point type'",
@@ -1213,7 +1217,7 @@ const G278: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G279: &[Gate] = &[
+const G280: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
@@ -1221,7 +1225,7 @@ const G279: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G280: &[Gate] = &[
+const G281: &[Gate] = &[
     ptx("Feature '.kind::mxf4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::mxf4'",
@@ -1233,7 +1237,7 @@ const G280: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G281: &[Gate] = &[
+const G282: &[Gate] = &[
     ptx("Feature '.block_scale'", 8, 6, Stage::Token),
     sm(
         "Feature '.block_scale'",
@@ -1245,7 +1249,7 @@ const G281: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G282: &[Gate] = &[
+const G283: &[Gate] = &[
     ptx("Feature '.scale_vec::2X'", 8, 6, Stage::Token),
     sm(
         "Feature '.scale_vec::2X'",
@@ -1258,11 +1262,11 @@ const G282: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G283: &[Gate] = &[
+const G284: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
     sm("Instruction 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
 ];
-const G284: &[Gate] = &[
+const G285: &[Gate] = &[
     ptx("Feature '.kind::mxf4nvf4'", 8, 7, Stage::Token),
     sm(
         "Feature '.kind::mxf4nvf4'",
@@ -1274,7 +1278,7 @@ const G284: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G285: &[Gate] = &[
+const G286: &[Gate] = &[
     ptx("Feature '.scale_vec::4X'", 8, 7, Stage::Token),
     sm(
         "Feature '.scale_vec::4X'",
@@ -1287,8 +1291,8 @@ const G285: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G286: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
-const G287: &[Gate] = &[
+const G287: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
+const G288: &[Gate] = &[
     ptx("Feature '.kind::mxf8f6f4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::mxf8f6f4'",
@@ -1300,7 +1304,7 @@ const G287: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G288: &[Gate] = &[
+const G289: &[Gate] = &[
     ptx("Feature '.scale_vec::1X'", 8, 6, Stage::Token),
     sm(
         "Feature '.scale_vec::1X'",
@@ -1313,7 +1317,7 @@ const G288: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G289: &[Gate] = &[
+const G290: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
     sm("Instruction 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
     sm(
@@ -1322,35 +1326,34 @@ const G289: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G290: &[Gate] = &[
+const G291: &[Gate] = &[
     sm("Feature 'movmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'movmatrix'", 7, 8, Stage::Form),
 ];
-const G291: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G292: &[Gate] = &[
+const G292: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G293: &[Gate] = &[
     sm("Feature 'mul.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'mul.f32x2'", 8, 6, Stage::Form),
 ];
-const G293: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G294: &[Gate] = &[
+const G294: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G295: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16'", 7, 8, Stage::Form),
 ];
-const G295: &[Gate] = &[
+const G296: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16x2'", 7, 8, Stage::Form),
 ];
-const G296: &[Gate] = &[
+const G297: &[Gate] = &[
     sm("Feature 'multimem.ld_reduce'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.ld_reduce'", 8, 1, Stage::Form),
 ];
-const G297: &[Gate] = &[
-    ptx("Feature '.e5m2'", 8, 6, Stage::Form),
+const G298: &[Gate] = &[
     sm(
         "Feature '.e5m2'",
         &[
@@ -1361,9 +1364,9 @@ const G297: &[Gate] = &[
         ],
         Stage::Form,
     ),
+    ptx("Feature '.e5m2'", 8, 6, Stage::Form),
 ];
-const G298: &[Gate] = &[
-    ptx("Feature '.e5m2x2'", 8, 6, Stage::Form),
+const G299: &[Gate] = &[
     sm(
         "Feature '.e5m2x2'",
         &[
@@ -1374,9 +1377,9 @@ const G298: &[Gate] = &[
         ],
         Stage::Form,
     ),
+    ptx("Feature '.e5m2x2'", 8, 6, Stage::Form),
 ];
-const G299: &[Gate] = &[
-    ptx("Feature '.e5m2x4'", 8, 6, Stage::Form),
+const G300: &[Gate] = &[
     sm(
         "Feature '.e5m2x4'",
         &[
@@ -1387,9 +1390,9 @@ const G299: &[Gate] = &[
         ],
         Stage::Form,
     ),
+    ptx("Feature '.e5m2x4'", 8, 6, Stage::Form),
 ];
-const G300: &[Gate] = &[
-    ptx("Feature '.e4m3'", 8, 6, Stage::Form),
+const G301: &[Gate] = &[
     sm(
         "Feature '.e4m3'",
         &[
@@ -1400,9 +1403,9 @@ const G300: &[Gate] = &[
         ],
         Stage::Form,
     ),
+    ptx("Feature '.e4m3'", 8, 6, Stage::Form),
 ];
-const G301: &[Gate] = &[
-    ptx("Feature '.e4m3x2'", 8, 6, Stage::Form),
+const G302: &[Gate] = &[
     sm(
         "Feature '.e4m3x2'",
         &[
@@ -1413,9 +1416,9 @@ const G301: &[Gate] = &[
         ],
         Stage::Form,
     ),
+    ptx("Feature '.e4m3x2'", 8, 6, Stage::Form),
 ];
-const G302: &[Gate] = &[
-    ptx("Feature '.e4m3x4'", 8, 6, Stage::Form),
+const G303: &[Gate] = &[
     sm(
         "Feature '.e4m3x4'",
         &[
@@ -1426,139 +1429,97 @@ const G302: &[Gate] = &[
         ],
         Stage::Form,
     ),
+    ptx("Feature '.e4m3x4'", 8, 6, Stage::Form),
 ];
-const G303: &[Gate] = &[
+const G304: &[Gate] = &[
     sm("Modifier '.acc::f32'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.acc::f32'", 8, 2, Stage::Form),
 ];
-const G304: &[Gate] = &[
+const G305: &[Gate] = &[
     sm("Feature 'multimem.st'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.st'", 8, 1, Stage::Form),
 ];
-const G305: &[Gate] = &[
+const G306: &[Gate] = &[
     sm("Feature 'multimem.red'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.red'", 8, 1, Stage::Form),
 ];
-const G306: &[Gate] = &[
+const G307: &[Gate] = &[
     sm("Instruction 'nanosleep'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'nanosleep'", 6, 2, Stage::Form),
 ];
-const G307: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
-const G308: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
-const G309: &[Gate] = &[
+const G308: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
+const G309: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
+const G310: &[Gate] = &[
     ptx("Feature 'pmevent.mask'", 3, 0, Stage::Form),
     sm("Feature 'pmevent.mask'", &[Target::sm(20)], Stage::Form),
 ];
-const G310: &[Gate] =
+const G311: &[Gate] =
     &[sm("Instruction 'popc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'popc'", 2, 0, Stage::Form)];
-const G311: &[Gate] = &[
+const G312: &[Gate] = &[
     sm("Instruction 'prefetch'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetch'", 2, 0, Stage::Form),
 ];
-const G312: &[Gate] = &[
+const G313: &[Gate] = &[
     ptx("Modifier 'cache eviction priority' on 'prefetch'", 7, 4, Stage::Token),
     sm("Modifier 'cache eviction priority' on 'prefetch'", &[Target::sm(80)], Stage::Token),
 ];
-const G313: &[Gate] = &[
+const G314: &[Gate] = &[
     sm("Modifier '.tensormap'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.tensormap'", 8, 0, Stage::Token),
 ];
-const G314: &[Gate] = &[
+const G315: &[Gate] = &[
     sm("Instruction 'prefetchu'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetchu'", 2, 0, Stage::Form),
 ];
-const G315: &[Gate] =
+const G316: &[Gate] =
     &[sm("Instruction 'prmt'", &[Target::sm(20)], Stage::Form), ptx("Feature 'prmt'", 2, 0, Stage::Form)];
-const G316: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Result)];
-const G317: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Result)];
-const G318: &[Gate] = &[
+const G317: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G318: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Result)];
+const G319: &[Gate] = &[
     ptx("Feature 'rcp.approx.f64'", 2, 1, Stage::Form),
     sm("Instruction 'rcp.approx.f64'", &[Target::sm(20)], Stage::Form),
-];
-const G319: &[Gate] = &[
-    sm("Instruction 'red with this operation on .b64'", &[Target::sm(32)], Stage::Form),
-    ptx("Instruction 'red with this operation on .b64'", 3, 1, Stage::Form),
 ];
 const G320: &[Gate] =
     &[ptx("Feature 'red'", 1, 2, Stage::Form), sm("Instruction 'red'", &[Target::sm(11)], Stage::Form)];
 const G321: &[Gate] = &[
-    sm("Instruction 'red.add.f64'", &[Target::sm(60)], Stage::Form),
-    ptx("Instruction 'red.add.f64'", 5, 0, Stage::Form),
-];
-const G322: &[Gate] = &[
-    sm("Instruction 'red of 64 bits'", &[Target::sm(12)], Stage::Form),
-    ptx("Instruction 'red of 64 bits'", 1, 2, Stage::Form),
-];
-const G323: &[Gate] = &[
-    sm("Instruction 'red.shared of 64 bits'", &[Target::sm(20)], Stage::Form),
-    ptx("Instruction 'red.shared of 64 bits'", 2, 0, Stage::Form),
-];
-const G324: &[Gate] = &[
     ptx("Feature 'red with .noftz and .f32'", 9, 4, Stage::Form),
     sm("Feature 'red with .noftz and .f32'", &[Target::sm(90)], Stage::Form),
 ];
-const G325: &[Gate] = &[
+const G322: &[Gate] = &[
     ptx("Feature 'red'", 1, 2, Stage::Form),
     sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
-    sm("Instruction 'red.add.f32'", &[Target::sm(20)], Stage::Form),
-    ptx("Instruction 'red.add.f32'", 2, 0, Stage::Form),
+    sm("Instruction '{atomic}'", &[Target::sm(20)], Stage::Form),
+    ptx("Instruction '{atomic}'", 2, 0, Stage::Form),
 ];
-const G326: &[Gate] = &[
-    sm("Instruction 'red.add.f16'", &[Target::sm(70)], Stage::Form),
-    ptx("Instruction 'red.add.f16'", 6, 3, Stage::Form),
-];
-const G327: &[Gate] = &[
-    sm("Instruction 'red.add.f16x2'", &[Target::sm(60)], Stage::Form),
-    ptx("Instruction 'red.add.f16x2'", 6, 2, Stage::Form),
-];
-const G328: &[Gate] = &[
-    sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
-    ptx("Feature '.bf16'", 7, 0, Stage::Token),
-    sm("Instruction 'red.add.bf16'", &[Target::sm(90)], Stage::Form),
-    ptx("Instruction 'red.add.bf16'", 7, 8, Stage::Form),
-];
-const G329: &[Gate] = &[
-    sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
-    sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
-    ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
-    sm("Instruction 'red.add.bf16x2'", &[Target::sm(90)], Stage::Form),
-    ptx("Instruction 'red.add.bf16x2'", 7, 8, Stage::Form),
-];
-const G330: &[Gate] = &[
-    sm("Instruction 'red with this operation on 64 bits'", &[Target::sm(32)], Stage::Form),
-    ptx("Instruction 'red with this operation on 64 bits'", 3, 1, Stage::Form),
-];
-const G331: &[Gate] = &[
-    ptx("Feature 'red'", 1, 2, Stage::Form),
-    sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
+const G323: &[Gate] = &[
     sm("Feature 'red instruction with vector types'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'red instruction with vector types'", 8, 1, Stage::Form),
 ];
-const G332: &[Gate] = &[
-    ptx("Feature 'red.async'", 8, 1, Stage::Form),
+const G324: &[Gate] = &[
     sm("Feature 'red.async'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'red.async'", 8, 1, Stage::Form),
 ];
-const G333: &[Gate] = &[
+const G325: &[Gate] = &[
     sm("Feature 'st.async/red.async with .mmio modifier'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .mmio modifier'", 8, 7, Stage::Form),
 ];
-const G334: &[Gate] = &[
+const G326: &[Gate] = &[
     sm("Feature 'st.async/red.async with .release modifier'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .release modifier'", 8, 7, Stage::Form),
 ];
-const G335: &[Gate] =
+const G327: &[Gate] =
     &[sm("Feature 'redux'", &[Target::sm(80)], Stage::Form), ptx("Feature 'redux'", 7, 0, Stage::Form)];
-const G336: &[Gate] = &[
+const G328: &[Gate] = &[
     sm("Instruction 'redux.f32'", &[Target::new(100, Suffix::Family)], Stage::Form),
     ptx("Instruction 'redux.f32'", 8, 6, Stage::Form),
 ];
-const G337: &[Gate] = &[
+const G329: &[Gate] = &[
     ptx("Feature 'rsqrt.approx.ftz.f64'", 4, 0, Stage::Form),
     sm("Instruction 'rsqrt.approx.ftz.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G338: &[Gate] =
+const G330: &[Gate] =
     &[sm("Feature 'set.bf16'", &[Target::sm(90)], Stage::Form), ptx("Feature 'set.bf16'", 7, 8, Stage::Form)];
-const G339: &[Gate] = &[
+const G331: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Late),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Late),
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
@@ -1568,7 +1529,7 @@ const G339: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G340: &[Gate] = &[
+const G332: &[Gate] = &[
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
     sm(
         "Feature 'half precision floating point set instruction with integer result'",
@@ -1576,11 +1537,11 @@ const G340: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G341: &[Gate] = &[
+const G333: &[Gate] = &[
     sm("Feature 'set.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'set.bf16x2'", 7, 8, Stage::Form),
 ];
-const G342: &[Gate] = &[
+const G334: &[Gate] = &[
     ptx("Feature 'setmaxnreg.inc'", 8, 0, Stage::Form),
     sm(
         "Instruction 'setmaxnreg.inc'",
@@ -1593,7 +1554,7 @@ const G342: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G343: &[Gate] = &[
+const G335: &[Gate] = &[
     ptx("Feature 'setmaxnreg.dec'", 8, 0, Stage::Form),
     sm(
         "Instruction 'setmaxnreg.dec'",
@@ -1606,74 +1567,74 @@ const G343: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G344: &[Gate] = &[
+const G336: &[Gate] = &[
     sm("Feature 'setp.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16'", 7, 8, Stage::Form),
 ];
-const G345: &[Gate] = &[
+const G337: &[Gate] = &[
     sm("Feature 'setp.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16x2'", 7, 8, Stage::Form),
 ];
-const G346: &[Gate] =
+const G338: &[Gate] =
     &[sm("Instruction 'shf'", &[Target::sm(32)], Stage::Form), ptx("Feature 'shf'", 3, 1, Stage::Form)];
-const G347: &[Gate] = &[
+const G339: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Result),
     ptx("Feature 'shfl'", 3, 0, Stage::Result),
     until("Instruction 'shfl' without '.sync'", 6, 4, 70, Stage::Result),
 ];
-const G348: &[Gate] = &[
+const G340: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Result),
     ptx("Feature 'shfl'", 3, 0, Stage::Result),
     ptx("Feature 'shfl.sync'", 6, 0, Stage::Result),
 ];
-const G349: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Result)];
-const G350: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Result)];
-const G351: &[Gate] = &[
+const G341: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G342: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Result)];
+const G343: &[Gate] = &[
     sm("Instruction 'st'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G352: &[Gate] = &[
+const G344: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_normal' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G353: &[Gate] = &[
+const G345: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_unchanged' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G354: &[Gate] = &[
+const G346: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_first' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G355: &[Gate] = &[
+const G347: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_last' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G356: &[Gate] = &[
+const G348: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.no_allocate' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G357: &[Gate] =
-    &[ptx("Feature 'st.async'", 8, 1, Stage::Form), sm("Feature 'st.async'", &[Target::sm(90)], Stage::Form)];
-const G358: &[Gate] = &[
+const G349: &[Gate] =
+    &[sm("Feature 'st.async'", &[Target::sm(90)], Stage::Form), ptx("Feature 'st.async'", 8, 1, Stage::Form)];
+const G350: &[Gate] = &[
     sm("Feature 'st.async/red.async with .global state space'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .global state space'", 8, 7, Stage::Form),
 ];
-const G359: &[Gate] = &[
+const G351: &[Gate] = &[
     sm("Feature 'stackrestore'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stackrestore'", 7, 3, Stage::Form),
 ];
-const G360: &[Gate] = &[
+const G352: &[Gate] = &[
     sm("Feature 'stacksave'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stacksave'", 7, 3, Stage::Form),
 ];
-const G361: &[Gate] =
+const G353: &[Gate] =
     &[sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form), ptx("Feature 'stmatrix'", 7, 8, Stage::Form)];
-const G362: &[Gate] = &[sm(
+const G354: &[Gate] = &[sm(
     "Feature '.m16n8'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
     Stage::Token,
 )];
-const G363: &[Gate] = &[
+const G355: &[Gate] = &[
     sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'stmatrix'", 7, 8, Stage::Form),
     ptx("Feature '.m16n8'", 8, 6, Stage::Form),
@@ -1687,82 +1648,82 @@ const G363: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G364: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G365: &[Gate] = &[
+const G356: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G357: &[Gate] = &[
     sm("Feature 'sub.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32x2'", 8, 6, Stage::Form),
 ];
-const G366: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G367: &[Gate] = &[
+const G358: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G359: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16'", 7, 8, Stage::Form),
 ];
-const G368: &[Gate] = &[
+const G360: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16x2'", 7, 8, Stage::Form),
 ];
-const G369: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
-const G370: &[Gate] = &[
+const G361: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
+const G362: &[Gate] = &[
     sm("Feature 'sub.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.f16'", 8, 6, Stage::Form),
 ];
-const G371: &[Gate] = &[
+const G363: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G372: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
-const G373: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
-const G374: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
-const G375: &[Gate] = &[
+const G364: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
+const G365: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
+const G366: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
+const G367: &[Gate] = &[
     sm("Instruction 'suld'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G376: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
-const G377: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
-const G378: &[Gate] = &[
+const G368: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
+const G369: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
+const G370: &[Gate] = &[
     ptx("Feature '64-bit min/max operation on sured.b'", 8, 1, Stage::Form),
     sm("Feature '64-bit min/max operation on sured.b'", &[Target::sm(50)], Stage::Form),
 ];
-const G379: &[Gate] = &[sm("Instruction 'sured.b'", &[Target::sm(20)], Stage::Form)];
-const G380: &[Gate] = &[
+const G371: &[Gate] = &[sm("Instruction 'sured.b'", &[Target::sm(20)], Stage::Form)];
+const G372: &[Gate] = &[
     ptx("Feature '.b64 on sured.p'", 8, 1, Stage::Form),
     sm("Feature '.b64 on sured.p'", &[Target::sm(50)], Stage::Form),
 ];
-const G381: &[Gate] = &[sm("Instruction 'sured.p'", &[Target::sm(20)], Stage::Form)];
-const G382: &[Gate] = &[
+const G373: &[Gate] = &[sm("Instruction 'sured.p'", &[Target::sm(20)], Stage::Form)];
+const G374: &[Gate] = &[
     sm("Instruction 'sust'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G383: &[Gate] = &[
+const G375: &[Gate] = &[
     sm("Feature 'sust.p with array geometry'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'sust.p with array geometry'", 4, 1, Stage::Form),
 ];
-const G384: &[Gate] = &[sm("Instruction 'sust.p'", &[Target::sm(20)], Stage::Form)];
-const G385: &[Gate] =
+const G376: &[Gate] = &[sm("Instruction 'sust.p'", &[Target::sm(20)], Stage::Form)];
+const G377: &[Gate] =
     &[sm("Instruction 'szext'", &[Target::sm(70)], Stage::Form), ptx("Feature 'szext'", 7, 6, Stage::Form)];
-const G386: &[Gate] =
+const G378: &[Gate] =
     &[sm("Feature 'tanh'", &[Target::sm(75)], Stage::Form), ptx("Feature 'tanh'", 7, 0, Stage::Form)];
-const G387: &[Gate] = &[
+const G379: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16'", 7, 8, Stage::Form),
 ];
-const G388: &[Gate] = &[
+const G380: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16x2'", 7, 8, Stage::Form),
 ];
-const G389: &[Gate] = &[
+const G381: &[Gate] = &[
     ptx("Feature '.cta_group::1'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::1'",
@@ -1770,7 +1731,7 @@ const G389: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G390: &[Gate] = &[
+const G382: &[Gate] = &[
     ptx("Feature '.cta_group::2'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::2'",
@@ -1778,7 +1739,7 @@ const G390: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G391: &[Gate] = &[
+const G383: &[Gate] = &[
     ptx("Feature 'tcgen05.alloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.alloc'",
@@ -1786,7 +1747,7 @@ const G391: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G392: &[Gate] = &[
+const G384: &[Gate] = &[
     ptx("Feature 'tcgen05.dealloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.dealloc'",
@@ -1794,7 +1755,7 @@ const G392: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G393: &[Gate] = &[
+const G385: &[Gate] = &[
     ptx("Feature 'tcgen05.relinquish_alloc_permit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.relinquish_alloc_permit'",
@@ -1802,27 +1763,27 @@ const G393: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G394: &[Gate] = &[sm(
+const G386: &[Gate] = &[sm(
     "Feature '.16x64b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G395: &[Gate] = &[sm(
+const G387: &[Gate] = &[sm(
     "Feature '.16x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G396: &[Gate] = &[sm(
+const G388: &[Gate] = &[sm(
     "Feature '.16x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G397: &[Gate] = &[sm(
+const G389: &[Gate] = &[sm(
     "Feature '.32x32b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G398: &[Gate] = &[
+const G390: &[Gate] = &[
     ptx("Feature 'tcgen05.ld'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.ld'",
@@ -1830,12 +1791,12 @@ const G398: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G399: &[Gate] = &[sm(
+const G391: &[Gate] = &[sm(
     "Feature '.16x32bx2'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G400: &[Gate] = &[
+const G392: &[Gate] = &[
     ptx("Feature 'tcgen05.st'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.st'",
@@ -1843,7 +1804,7 @@ const G400: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G401: &[Gate] = &[
+const G393: &[Gate] = &[
     ptx("Feature 'tcgen05.wait'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.wait'",
@@ -1851,22 +1812,22 @@ const G401: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G402: &[Gate] = &[sm(
+const G394: &[Gate] = &[sm(
     "Feature '.128x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G403: &[Gate] = &[sm(
+const G395: &[Gate] = &[sm(
     "Feature '.4x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G404: &[Gate] = &[sm(
+const G396: &[Gate] = &[sm(
     "Feature '.128x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G405: &[Gate] = &[
+const G397: &[Gate] = &[
     ptx("Feature 'tcgen05.cp'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.cp'",
@@ -1874,17 +1835,17 @@ const G405: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G406: &[Gate] = &[sm(
+const G398: &[Gate] = &[sm(
     "Feature '.64x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G407: &[Gate] = &[sm(
+const G399: &[Gate] = &[sm(
     "Feature '.32x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G408: &[Gate] = &[
+const G400: &[Gate] = &[
     ptx("Feature 'tcgen05.shift'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.shift'",
@@ -1896,7 +1857,7 @@ const G408: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G409: &[Gate] = &[
+const G401: &[Gate] = &[
     ptx("Feature '.kind::f16'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::f16'",
@@ -1904,7 +1865,7 @@ const G409: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G410: &[Gate] = &[
+const G402: &[Gate] = &[
     ptx("Feature '.kind::tf32'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::tf32'",
@@ -1912,7 +1873,7 @@ const G410: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G411: &[Gate] = &[
+const G403: &[Gate] = &[
     ptx("Feature '.kind::i8'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::i8'",
@@ -1920,7 +1881,7 @@ const G411: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G412: &[Gate] = &[
+const G404: &[Gate] = &[
     ptx("Feature '.collector::a::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::fill'",
@@ -1928,7 +1889,7 @@ const G412: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G413: &[Gate] = &[
+const G405: &[Gate] = &[
     ptx("Feature '.collector::a::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::use'",
@@ -1936,7 +1897,7 @@ const G413: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G414: &[Gate] = &[
+const G406: &[Gate] = &[
     ptx("Feature '.collector::a::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::lastuse'",
@@ -1944,7 +1905,7 @@ const G414: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G415: &[Gate] = &[
+const G407: &[Gate] = &[
     ptx("Feature '.collector::a::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::discard'",
@@ -1952,12 +1913,12 @@ const G415: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G416: &[Gate] = &[sm(
+const G408: &[Gate] = &[sm(
     "Feature '.kind::i8'",
     &[Target::new(100, Suffix::Architecture), Target::new(110, Suffix::Architecture)],
     Stage::Form,
 )];
-const G417: &[Gate] = &[
+const G409: &[Gate] = &[
     ptx("Feature 'tcgen05.mma'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma'",
@@ -1965,7 +1926,7 @@ const G417: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G418: &[Gate] = &[
+const G410: &[Gate] = &[
     ptx("Feature '.ashift'", 8, 6, Stage::Token),
     sm(
         "Feature '.ashift'",
@@ -1973,7 +1934,7 @@ const G418: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G419: &[Gate] = &[
+const G411: &[Gate] = &[
     ptx("Feature '.block16'", 8, 8, Stage::Token),
     sm(
         "Feature '.block16'",
@@ -1981,7 +1942,7 @@ const G419: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G420: &[Gate] = &[
+const G412: &[Gate] = &[
     ptx("Feature '.block32'", 8, 8, Stage::Token),
     sm(
         "Feature '.block32'",
@@ -1989,7 +1950,7 @@ const G420: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G421: &[Gate] = &[sm(
+const G413: &[Gate] = &[sm(
     "Feature '.kind::mxf4 with .sp modifier'",
     &[
         Target::new(100, Suffix::Architecture),
@@ -1999,7 +1960,7 @@ const G421: &[Gate] = &[sm(
     ],
     Stage::Form,
 )];
-const G422: &[Gate] = &[sm(
+const G414: &[Gate] = &[sm(
     "Feature '.kind::mxf4nvf4 with .sp modifier'",
     &[
         Target::new(100, Suffix::Architecture),
@@ -2009,7 +1970,7 @@ const G422: &[Gate] = &[sm(
     ],
     Stage::Form,
 )];
-const G423: &[Gate] = &[
+const G415: &[Gate] = &[
     ptx("Feature '.collector::b0::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::fill'",
@@ -2017,7 +1978,7 @@ const G423: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G424: &[Gate] = &[
+const G416: &[Gate] = &[
     ptx("Feature '.collector::b0::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::use'",
@@ -2025,7 +1986,7 @@ const G424: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G425: &[Gate] = &[
+const G417: &[Gate] = &[
     ptx("Feature '.collector::b0::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::lastuse'",
@@ -2033,7 +1994,7 @@ const G425: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G426: &[Gate] = &[
+const G418: &[Gate] = &[
     ptx("Feature '.collector::b0::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::discard'",
@@ -2041,7 +2002,7 @@ const G426: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G427: &[Gate] = &[
+const G419: &[Gate] = &[
     ptx("Feature '.collector::b1::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::fill'",
@@ -2049,7 +2010,7 @@ const G427: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G428: &[Gate] = &[
+const G420: &[Gate] = &[
     ptx("Feature '.collector::b1::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::use'",
@@ -2057,7 +2018,7 @@ const G428: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G429: &[Gate] = &[
+const G421: &[Gate] = &[
     ptx("Feature '.collector::b1::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::lastuse'",
@@ -2065,7 +2026,7 @@ const G429: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G430: &[Gate] = &[
+const G422: &[Gate] = &[
     ptx("Feature '.collector::b1::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::discard'",
@@ -2073,7 +2034,7 @@ const G430: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G431: &[Gate] = &[
+const G423: &[Gate] = &[
     ptx("Feature '.collector::b2::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::fill'",
@@ -2081,7 +2042,7 @@ const G431: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G432: &[Gate] = &[
+const G424: &[Gate] = &[
     ptx("Feature '.collector::b2::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::use'",
@@ -2089,7 +2050,7 @@ const G432: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G433: &[Gate] = &[
+const G425: &[Gate] = &[
     ptx("Feature '.collector::b2::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::lastuse'",
@@ -2097,7 +2058,7 @@ const G433: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G434: &[Gate] = &[
+const G426: &[Gate] = &[
     ptx("Feature '.collector::b2::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::discard'",
@@ -2105,7 +2066,7 @@ const G434: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G435: &[Gate] = &[
+const G427: &[Gate] = &[
     ptx("Feature '.collector::b3::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::fill'",
@@ -2113,7 +2074,7 @@ const G435: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G436: &[Gate] = &[
+const G428: &[Gate] = &[
     ptx("Feature '.collector::b3::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::use'",
@@ -2121,7 +2082,7 @@ const G436: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G437: &[Gate] = &[
+const G429: &[Gate] = &[
     ptx("Feature '.collector::b3::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::lastuse'",
@@ -2129,7 +2090,7 @@ const G437: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G438: &[Gate] = &[
+const G430: &[Gate] = &[
     ptx("Feature '.collector::b3::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::discard'",
@@ -2137,7 +2098,7 @@ const G438: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G439: &[Gate] = &[
+const G431: &[Gate] = &[
     ptx("Feature 'tcgen05.mma.ws'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma.ws'",
@@ -2151,7 +2112,7 @@ const G439: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G440: &[Gate] = &[
+const G432: &[Gate] = &[
     ptx("Feature 'tcgen05.commit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.commit'",
@@ -2159,7 +2120,7 @@ const G440: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G441: &[Gate] = &[
+const G433: &[Gate] = &[
     ptx("Feature 'tcgen05.fence'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.fence'",
@@ -2167,7 +2128,7 @@ const G441: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G442: &[Gate] = &[
+const G434: &[Gate] = &[
     ptx("Feature 'tensormap.replace.swizzle_atomicity'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tensormap.replace.swizzle_atomicity'",
@@ -2179,7 +2140,7 @@ const G442: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G443: &[Gate] = &[
+const G435: &[Gate] = &[
     ptx("Feature 'tensormap.replace'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.replace'",
@@ -2192,7 +2153,7 @@ const G443: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G444: &[Gate] = &[
+const G436: &[Gate] = &[
     ptx("Feature 'tensormap.cp_fenceproxy'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.cp_fenceproxy'",
@@ -2200,130 +2161,128 @@ const G444: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G445: &[Gate] =
+const G437: &[Gate] =
     &[sm("Instruction 'testp'", &[Target::sm(20)], Stage::Form), ptx("Feature 'testp'", 2, 0, Stage::Form)];
-const G446: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
-const G447: &[Gate] = &[
+const G438: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
+const G439: &[Gate] = &[
     sm("Feature 'multi-sample textures'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'multi-sample textures'", 3, 2, Stage::Modifier),
 ];
-const G448: &[Gate] = &[ptx("Feature 'tex.uni'", 3, 2, Stage::Form)];
+const G440: &[Gate] = &[
+    sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Modifier),
+    ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Modifier),
+];
+const G441: &[Gate] = &[ptx("Feature 'tex.uni'", 3, 2, Stage::Form)];
+const G442: &[Gate] = &[
+    sm("Instruction 'tex.base'", &[Target::sm(20)], Stage::Form),
+    ptx("Feature 'tex.base'", 3, 1, Stage::Form),
+];
+const G443: &[Gate] = &[
+    sm("Instruction 'tex.level'", &[Target::sm(20)], Stage::Form),
+    ptx("Feature 'tex.level'", 3, 1, Stage::Form),
+];
+const G444: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
+const G445: &[Gate] = &[
+    sm("Instruction 'tex.grad'", &[Target::sm(20)], Stage::Form),
+    ptx("Feature 'tex.grad'", 3, 1, Stage::Form),
+];
+const G446: &[Gate] = &[
+    sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
+    ptx("Feature 'tex'", 4, 3, Stage::Modifier),
+];
+const G447: &[Gate] = &[
+    sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
+    ptx("Feature 'tex.base'", 4, 3, Stage::Modifier),
+];
+const G448: &[Gate] = &[
+    sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
+    ptx("Feature 'tex.level'", 4, 3, Stage::Modifier),
+];
 const G449: &[Gate] = &[
-    sm("Instruction 'tex.base'", &[Target::sm(20)], Stage::Form),
-    ptx("Feature 'tex.base'", 3, 1, Stage::Form),
+    sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
+    ptx("Feature 'tex.grad'", 4, 3, Stage::Modifier),
 ];
-const G450: &[Gate] = &[
-    sm("Instruction 'tex.level'", &[Target::sm(20)], Stage::Form),
-    ptx("Feature 'tex.level'", 3, 1, Stage::Form),
-];
-const G451: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
-const G452: &[Gate] = &[
-    sm("Instruction 'tex.grad'", &[Target::sm(20)], Stage::Form),
-    ptx("Feature 'tex.grad'", 3, 1, Stage::Form),
-];
-const G453: &[Gate] = &[
-    sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
-    ptx("Feature 'tex'", 4, 3, Stage::Form),
-];
-const G454: &[Gate] = &[
-    sm("Instruction 'tex.base'", &[Target::sm(20)], Stage::Form),
-    ptx("Feature 'tex.base'", 3, 1, Stage::Form),
-    sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
-    ptx("Feature 'tex'", 4, 3, Stage::Form),
-];
+const G450: &[Gate] = &[ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form)];
+const G451: &[Gate] = &[ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form)];
+const G452: &[Gate] = &[ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form)];
+const G453: &[Gate] = &[ptx("Feature 'tld4.uni'", 3, 2, Stage::Form)];
+const G454: &[Gate] = &[sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form)];
 const G455: &[Gate] = &[
-    sm("Instruction 'tex.level'", &[Target::sm(20)], Stage::Form),
-    ptx("Feature 'tex.level'", 3, 1, Stage::Form),
-    sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
-    ptx("Feature 'tex'", 4, 3, Stage::Form),
-];
-const G456: &[Gate] = &[
-    sm("Instruction 'tex.grad'", &[Target::sm(20)], Stage::Form),
-    ptx("Feature 'tex.grad'", 3, 1, Stage::Form),
-    sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
-    ptx("Feature 'tex'", 4, 3, Stage::Form),
-];
-const G457: &[Gate] = &[ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form)];
-const G458: &[Gate] = &[ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form)];
-const G459: &[Gate] = &[ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form)];
-const G460: &[Gate] = &[ptx("Feature 'tld4.uni'", 3, 2, Stage::Form)];
-const G461: &[Gate] = &[sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form)];
-const G462: &[Gate] = &[
     sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form),
-    sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
-    ptx("Feature 'tld4'", 4, 3, Stage::Form),
+    sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
+    ptx("Feature 'tld4'", 4, 3, Stage::Modifier),
 ];
-const G463: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
-const G464: &[Gate] = &[
+const G456: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
+const G457: &[Gate] = &[
     ptx("Feature 'num_samples attribute'", 4, 1, Stage::Form),
     sm("Feature 'num_samples attribute'", &[Target::sm(30)], Stage::Form),
 ];
-const G465: &[Gate] = &[
+const G458: &[Gate] = &[
     sm("Instruction 'txq.level'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'txq.level'", 4, 3, Stage::Form),
 ];
-const G466: &[Gate] =
+const G459: &[Gate] =
     &[sm("Instruction 'vabsdiff'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G467: &[Gate] =
+const G460: &[Gate] =
     &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G468: &[Gate] =
+const G461: &[Gate] =
     &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G469: &[Gate] =
+const G462: &[Gate] =
     &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G470: &[Gate] =
+const G463: &[Gate] =
     &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G471: &[Gate] =
+const G464: &[Gate] =
     &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G472: &[Gate] =
+const G465: &[Gate] =
     &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G473: &[Gate] =
+const G466: &[Gate] =
     &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G474: &[Gate] =
+const G467: &[Gate] =
     &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G475: &[Gate] =
+const G468: &[Gate] =
     &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G476: &[Gate] =
+const G469: &[Gate] =
     &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G477: &[Gate] =
+const G470: &[Gate] =
     &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G478: &[Gate] =
+const G471: &[Gate] =
     &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G479: &[Gate] =
+const G472: &[Gate] =
     &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G480: &[Gate] =
+const G473: &[Gate] =
     &[sm("Instruction 'vmin4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G481: &[Gate] = &[
+const G474: &[Gate] = &[
     ptx("Feature 'vote.ballot'", 2, 0, Stage::Form),
     sm("Instruction 'vote.ballot'", &[Target::sm(20)], Stage::Form),
 ];
-const G482: &[Gate] = &[
+const G475: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     until("Instruction 'vote' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G483: &[Gate] = &[
+const G476: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     ptx("Feature 'vote.sync'", 6, 0, Stage::Result),
     sm("Instruction 'vote.sync'", &[Target::sm(30)], Stage::Result),
 ];
-const G484: &[Gate] =
+const G477: &[Gate] =
     &[sm("Instruction 'vset'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G485: &[Gate] =
+const G478: &[Gate] =
     &[sm("Instruction 'vset2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G486: &[Gate] =
+const G479: &[Gate] =
     &[sm("Instruction 'vset4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G487: &[Gate] =
+const G480: &[Gate] =
     &[sm("Instruction 'vshl'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G488: &[Gate] =
+const G481: &[Gate] =
     &[sm("Instruction 'vshr'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G489: &[Gate] =
+const G482: &[Gate] =
     &[sm("Instruction 'vsub'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G490: &[Gate] =
+const G483: &[Gate] =
     &[sm("Instruction 'vsub2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G491: &[Gate] =
+const G484: &[Gate] =
     &[sm("Instruction 'vsub4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G492: &[Gate] = &[
+const G485: &[Gate] = &[
     ptx("Feature 'WGMMA with floating point types'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with floating point types'",
@@ -2331,16 +2290,16 @@ const G492: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G493: &[Gate] = &[
+const G486: &[Gate] = &[
     ptx("Feature 'WGMMA with FP8 types'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.mma_async with FP8 types'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G494: &[Gate] = &[sm(
+const G487: &[Gate] = &[sm(
     "Instruction 'wgmma.mma_async with integer types'",
     &[Target::new(90, Suffix::Architecture)],
     Stage::Form,
 )];
-const G495: &[Gate] = &[
+const G488: &[Gate] = &[
     ptx("Feature 'WGMMA with mixed integer types'", 8, 4, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with mixed integer types'",
@@ -2348,8 +2307,8 @@ const G495: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G496: &[Gate] = &[ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form)];
-const G497: &[Gate] = &[
+const G489: &[Gate] = &[ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form)];
+const G490: &[Gate] = &[
     ptx("Feature 'WGMMA with boolean type'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with boolean type'",
@@ -2357,7 +2316,7 @@ const G497: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G498: &[Gate] = &[
+const G491: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with floating point types'", 8, 2, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with floating point types'",
@@ -2365,7 +2324,7 @@ const G498: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G499: &[Gate] = &[
+const G492: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with FP8 types'", 8, 2, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with FP8 types'",
@@ -2373,12 +2332,12 @@ const G499: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G500: &[Gate] = &[sm(
+const G493: &[Gate] = &[sm(
     "Instruction 'Sparse wgmma.mma_async with integer types'",
     &[Target::new(90, Suffix::Architecture)],
     Stage::Form,
 )];
-const G501: &[Gate] = &[
+const G494: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with mixed integer types'", 8, 4, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with mixed integer types'",
@@ -2386,78 +2345,78 @@ const G501: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G502: &[Gate] = &[ptx("Feature 'Sparse WGMMA with integer types'", 8, 2, Stage::Form)];
-const G503: &[Gate] = &[
+const G495: &[Gate] = &[ptx("Feature 'Sparse WGMMA with integer types'", 8, 2, Stage::Form)];
+const G496: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.fence'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G504: &[Gate] = &[
+const G497: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.commit_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G505: &[Gate] = &[
+const G498: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.wait_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G506: &[Gate] = &[
+const G499: &[Gate] = &[
     ptx("Feature '.m16n16k16'", 6, 0, Stage::Form),
     sm("Modifier '.m16n16k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G507: &[Gate] = &[
+const G500: &[Gate] = &[
     ptx("Feature '.m8n32k16'", 6, 1, Stage::Form),
     sm("Modifier '.m8n32k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G508: &[Gate] = &[
+const G501: &[Gate] = &[
     ptx("Feature '.m32n8k16'", 6, 1, Stage::Form),
     sm("Modifier '.m32n8k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G509: &[Gate] = &[
+const G502: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G510: &[Gate] = &[
+const G503: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'WMMA with .bf16/.tf32 FP types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with .bf16/.tf32 FP types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G511: &[Gate] = &[
+const G504: &[Gate] = &[
     ptx("Feature '.m16n16k8'", 7, 0, Stage::Form),
     sm("Modifier '.m16n16k8'", &[Target::sm(80)], Stage::Form),
 ];
-const G512: &[Gate] =
+const G505: &[Gate] =
     &[ptx("Feature '.m8n8k4'", 7, 0, Stage::Form), sm("Modifier '.m8n8k4'", &[Target::sm(80)], Stage::Form)];
-const G513: &[Gate] = &[
+const G506: &[Gate] = &[
     ptx("Feature 'WMMA with fp64 types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with fp64 types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G514: &[Gate] = &[
+const G507: &[Gate] = &[
     ptx("Feature 'WMMA with integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with integer types'", &[Target::sm(72)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G515: &[Gate] = &[
+const G508: &[Gate] = &[
     ptx("Feature '.m8n8k32'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k32'", &[Target::sm(75)], Stage::Form),
 ];
-const G516: &[Gate] = &[
+const G509: &[Gate] = &[
     ptx("Feature 'WMMA with sub-byte integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with sub-byte integer types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G517: &[Gate] = &[
+const G510: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G518: &[Gate] = &[
+const G511: &[Gate] = &[
     ptx("Feature 'WMMA with bit types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with bit types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G519: &[Gate] = &[
+const G512: &[Gate] = &[
     ptx("Modifier '.and' on 'wmma.mma'", 7, 1, Stage::Form),
     sm("Modifier '.and' on 'wmma.mma'", &[Target::sm(80)], Stage::Form),
 ];
@@ -2512,10 +2471,10 @@ const C31: &[Choice] = &[md(Mod::Add)];
 const C32: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::F64)];
 const C33: &[Choice] = &[md(Mod::Noftz)];
 const C34: &[Choice] = &[
-    ty(Type::F16).gated(G42),
-    ty(Type::F16x2).gated(G43),
-    ty(Type::Bf16).gated(G44),
-    ty(Type::Bf16x2).gated(G45),
+    ty(Type::F16).gated(G37),
+    ty(Type::F16x2).gated(G41),
+    ty(Type::Bf16).gated(G42),
+    ty(Type::Bf16x2).gated(G43),
 ];
 const C35: &[Choice] = &[md(Mod::Inc), md(Mod::Dec)];
 const C36: &[Choice] = &[ty(Type::U32)];
@@ -2533,7 +2492,7 @@ const C47: &[Choice] = &[md(Mod::Popc)];
 const C48: &[Choice] = &[md(Mod::And), md(Mod::Or)];
 const C49: &[Choice] = &[ty(Type::Pred)];
 const C50: &[Choice] = &[md(Mod::Warp)];
-const C51: &[Choice] = &[md(Mod::Aligned).gated(G54)];
+const C51: &[Choice] = &[md(Mod::Aligned).gated(G53)];
 const C52: &[Choice] = &[md(Mod::Cluster)];
 const C53: &[Choice] = &[md(Mod::Release).gated(G22), md(Mod::Relaxed).gated(G20)];
 const C54: &[Choice] = &[md(Mod::Wait)];
@@ -2546,24 +2505,24 @@ const C60: &[Choice] = &[md(Mod::Idx)];
 const C61: &[Choice] = &[md(Mod::TryCancel)];
 const C62: &[Choice] = &[md(Mod::Async)];
 const C63: &[Choice] = &[md(Mod::SharedCta).gated(G25)];
-const C64: &[Choice] = &[md(Mod::MbarrierCompleteTxBytes).gated(G67)];
+const C64: &[Choice] = &[md(Mod::MbarrierCompleteTxBytes).gated(G66)];
 const C65: &[Choice] = &[md(Mod::MulticastClusterAll)];
 const C66: &[Choice] = &[ty(Type::B128).gated(G33)];
 const C67: &[Choice] = &[md(Mod::QueryCancel)];
-const C68: &[Choice] = &[md(Mod::IsCanceled).gated(G70)];
+const C68: &[Choice] = &[md(Mod::IsCanceled).gated(G69)];
 const C69: &[Choice] = &[
-    md(Mod::GetFirstCtaidX).gated(G72),
-    md(Mod::GetFirstCtaidY).gated(G73),
-    md(Mod::GetFirstCtaidZ).gated(G74),
+    md(Mod::GetFirstCtaidX).gated(G71),
+    md(Mod::GetFirstCtaidY).gated(G72),
+    md(Mod::GetFirstCtaidZ).gated(G73),
 ];
-const C70: &[Choice] = &[md(Mod::GetFirstCtaid).gated(G75)];
+const C70: &[Choice] = &[md(Mod::GetFirstCtaid).gated(G74)];
 const C71: &[Choice] = &[md(Mod::V4)];
 const C72: &[Choice] = &[ty(Type::B16), ty(Type::B32), ty(Type::B64)];
 const C73: &[Choice] = &[ty(Type::F32), ty(Type::F64)];
-const C74: &[Choice] = &[md(Mod::Approx).gated(G78)];
-const C75: &[Choice] = &[md(Mod::Ca).gated(G79), md(Mod::Cg).gated(G79)];
+const C74: &[Choice] = &[md(Mod::Approx).gated(G77)];
+const C75: &[Choice] = &[md(Mod::Ca).gated(G78), md(Mod::Cg).gated(G78)];
 const C76: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta)];
-const C77: &[Choice] = &[md(Mod::L264B).gated(G80), md(Mod::L2128B).gated(G80), md(Mod::L2256B).gated(G81)];
+const C77: &[Choice] = &[md(Mod::L264B).gated(G79), md(Mod::L2128B).gated(G79), md(Mod::L2256B).gated(G80)];
 const C78: &[Choice] = &[md(Mod::CommitGroup)];
 const C79: &[Choice] = &[md(Mod::WaitGroup)];
 const C80: &[Choice] = &[md(Mod::WaitAll)];
@@ -2572,10 +2531,10 @@ const C82: &[Choice] = &[md(Mod::Noinc)];
 const C83: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
 const C84: &[Choice] = &[ty(Type::B64)];
 const C85: &[Choice] = &[md(Mod::Bulk)];
-const C86: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::SharedCta).gated(G88)];
+const C86: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::SharedCta).gated(G87)];
 const C87: &[Choice] = &[md(Mod::SharedCluster).gated(G26)];
-const C88: &[Choice] = &[md(Mod::BulkGroup).gated(G90)];
-const C89: &[Choice] = &[md(Mod::MulticastCluster).gated(G91)];
+const C88: &[Choice] = &[md(Mod::BulkGroup).gated(G89)];
+const C89: &[Choice] = &[md(Mod::MulticastCluster).gated(G90)];
 const C90: &[Choice] = &[md(Mod::CpMask)];
 const C91: &[Choice] = &[md(Mod::Reduce)];
 const C92: &[Choice] = &[
@@ -2603,11 +2562,11 @@ const C93: &[Choice] = &[
 const C94: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64)];
 const C95: &[Choice] = &[md(Mod::Prefetch)];
 const C96: &[Choice] = &[md(Mod::L2)];
-const C97: &[Choice] = &[md(Mod::Read).gated(G96)];
+const C97: &[Choice] = &[md(Mod::Read).gated(G95)];
 const C98: &[Choice] = &[md(Mod::Tensor)];
 const C99: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d), md(Mod::N4d), md(Mod::N5d)];
-const C100: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::SharedCta).gated(G98)];
-const C101: &[Choice] = &[md(Mod::Tile).gated(G99)];
+const C100: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::SharedCta).gated(G97)];
+const C101: &[Choice] = &[md(Mod::Tile).gated(G98)];
 const C102: &[Choice] = &[md(Mod::CtaGroup1), md(Mod::CtaGroup2)];
 const C103: &[Choice] = &[md(Mod::N3d)];
 const C104: &[Choice] = &[md(Mod::Im2col)];
@@ -2640,14 +2599,14 @@ const C120: &[Choice] = &[md(Mod::Rni), md(Mod::Rzi), md(Mod::Rmi), md(Mod::Rpi)
 const C121: &[Choice] = &[ty(Type::F16)];
 const C122: &[Choice] = &[ty(Type::Bf16).gated(G3)];
 const C123: &[Choice] = &[md(Mod::Rn), md(Mod::Rz)];
-const C124: &[Choice] = &[md(Mod::Relu).gated(G121)];
-const C125: &[Choice] = &[md(Mod::Satfinite).gated(G122)];
+const C124: &[Choice] = &[md(Mod::Relu).gated(G122)];
+const C125: &[Choice] = &[md(Mod::Satfinite).gated(G123)];
 const C126: &[Choice] = &[md(Mod::Rna)];
-const C127: &[Choice] = &[ty(Type::Tf32).gated(G124)];
+const C127: &[Choice] = &[ty(Type::Tf32).gated(G125)];
 const C128: &[Choice] = &[ty(Type::F16x2)];
 const C129: &[Choice] = &[ty(Type::Bf16x2).gated(G4)];
-const C130: &[Choice] = &[md(Mod::Rs).gated(G128)];
-const C131: &[Choice] = &[ty(Type::E4m3x2).gated(G129), ty(Type::E5m2x2).gated(G130)];
+const C130: &[Choice] = &[md(Mod::Rs).gated(G129)];
+const C131: &[Choice] = &[ty(Type::E4m3x2), ty(Type::E5m2x2)];
 const C132: &[Choice] = &[ty(Type::E2m3x2), ty(Type::E3m2x2)];
 const C133: &[Choice] = &[ty(Type::E2m1x2)];
 const C134: &[Choice] = &[md(Mod::Rz), md(Mod::Rp)];
@@ -2739,20 +2698,20 @@ const C167: &[Choice] = &[
     ty(Type::B128).gated(G33),
 ];
 const C168: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G180),
-    md(Mod::L1EvictUnchanged).gated(G181),
-    md(Mod::L1EvictFirst).gated(G182),
-    md(Mod::L1EvictLast).gated(G183),
-    md(Mod::L1NoAllocate).gated(G184),
+    md(Mod::L1EvictNormal).gated(G181),
+    md(Mod::L1EvictUnchanged).gated(G182),
+    md(Mod::L1EvictFirst).gated(G183),
+    md(Mod::L1EvictLast).gated(G184),
+    md(Mod::L1NoAllocate).gated(G185),
 ];
 const C169: &[Choice] = &[md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictLast)];
-const C170: &[Choice] = &[md(Mod::Volatile).gated(G185)];
+const C170: &[Choice] = &[md(Mod::Volatile).gated(G186)];
 const C171: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Acquire).gated(G21)];
-const C172: &[Choice] = &[md(Mod::Mmio).gated(G186)];
+const C172: &[Choice] = &[md(Mod::Mmio).gated(G187)];
 const C173: &[Choice] = &[md(Mod::Relaxed).gated(G20)];
 const C174: &[Choice] = &[md(Mod::Sys)];
 const C175: &[Choice] = &[md(Mod::Ca).gated(G177), md(Mod::Cg).gated(G177), md(Mod::Cs).gated(G177)];
-const C176: &[Choice] = &[md(Mod::Nc).gated(G187)];
+const C176: &[Choice] = &[md(Mod::Nc).gated(G188)];
 const C177: &[Choice] = &[md(Mod::M8n8)];
 const C178: &[Choice] = &[md(Mod::X1)];
 const C179: &[Choice] = &[md(Mod::Trans)];
@@ -2762,7 +2721,7 @@ const C182: &[Choice] = &[md(Mod::X4)];
 const C183: &[Choice] = &[md(Mod::M8n16)];
 const C184: &[Choice] = &[md(Mod::B8x16)];
 const C185: &[Choice] = &[md(Mod::B6x16P32), md(Mod::B4x16P64)];
-const C186: &[Choice] = &[md(Mod::M16n16).gated(G190)];
+const C186: &[Choice] = &[md(Mod::M16n16).gated(G191)];
 const C187: &[Choice] = &[ty(Type::B8)];
 const C188: &[Choice] = &[md(Mod::Or), md(Mod::And)];
 const C189: &[Choice] = &[md(Mod::Hi), md(Mod::Lo)];
@@ -2771,37 +2730,37 @@ const C191: &[Choice] = &[ty(Type::U16), ty(Type::U32), ty(Type::S16), ty(Type::
 const C192: &[Choice] = &[md(Mod::Hi)];
 const C193: &[Choice] = &[md(Mod::Any)];
 const C194: &[Choice] = &[md(Mod::All)];
-const C195: &[Choice] = &[md(Mod::NaN).gated(G201)];
-const C196: &[Choice] = &[md(Mod::Xorsign).gated(G202)];
-const C197: &[Choice] = &[md(Mod::Abs).gated(G203)];
+const C195: &[Choice] = &[md(Mod::NaN).gated(G202)];
+const C196: &[Choice] = &[md(Mod::Xorsign).gated(G203)];
+const C197: &[Choice] = &[md(Mod::Abs).gated(G204)];
 const C198: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G206)];
-const C199: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G207)];
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G207)];
+const C199: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G208)];
 const C200: &[Choice] = &[md(Mod::Init)];
 const C201: &[Choice] = &[md(Mod::Inval)];
 const C202: &[Choice] = &[md(Mod::ExpectTx)];
 const C203: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G25), md(Mod::SharedCluster).gated(G26)];
 const C204: &[Choice] = &[md(Mod::Cta), md(Mod::Cluster).gated(G24)];
 const C205: &[Choice] = &[md(Mod::CompleteTx)];
-const C206: &[Choice] = &[md(Mod::Release).gated(G215), md(Mod::Relaxed).gated(G216)];
+const C206: &[Choice] = &[md(Mod::Release).gated(G216), md(Mod::Relaxed).gated(G217)];
 const C207: &[Choice] = &[md(Mod::NoComplete)];
-const C208: &[Choice] = &[md(Mod::Release).gated(G220), md(Mod::Relaxed).gated(G221)];
+const C208: &[Choice] = &[md(Mod::Release).gated(G221), md(Mod::Relaxed).gated(G222)];
 const C209: &[Choice] = &[md(Mod::ArriveDrop)];
-const C210: &[Choice] = &[md(Mod::Release).gated(G223), md(Mod::Relaxed).gated(G224)];
-const C211: &[Choice] = &[md(Mod::Release).gated(G228), md(Mod::Relaxed).gated(G229)];
+const C210: &[Choice] = &[md(Mod::Release).gated(G224), md(Mod::Relaxed).gated(G225)];
+const C211: &[Choice] = &[md(Mod::Release).gated(G229), md(Mod::Relaxed).gated(G230)];
 const C212: &[Choice] = &[md(Mod::TestWait)];
-const C213: &[Choice] = &[md(Mod::Acquire).gated(G231), md(Mod::Relaxed).gated(G232)];
+const C213: &[Choice] = &[md(Mod::Acquire).gated(G232), md(Mod::Relaxed).gated(G233)];
 const C214: &[Choice] = &[md(Mod::Parity)];
-const C215: &[Choice] = &[md(Mod::Acquire).gated(G234), md(Mod::Relaxed).gated(G235)];
+const C215: &[Choice] = &[md(Mod::Acquire).gated(G235), md(Mod::Relaxed).gated(G236)];
 const C216: &[Choice] = &[md(Mod::TryWait)];
-const C217: &[Choice] = &[md(Mod::Acquire).gated(G237), md(Mod::Relaxed).gated(G238)];
-const C218: &[Choice] = &[md(Mod::Acquire).gated(G240), md(Mod::Relaxed).gated(G241)];
+const C217: &[Choice] = &[md(Mod::Acquire).gated(G238), md(Mod::Relaxed).gated(G239)];
+const C218: &[Choice] = &[md(Mod::Acquire).gated(G241), md(Mod::Relaxed).gated(G242)];
 const C219: &[Choice] = &[md(Mod::PendingCount)];
-const C220: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G243)];
+const C220: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G244)];
 const C221: &[Choice] = &[md(Mod::Alias).gated(G159), md(Mod::Async).gated(G154)];
 const C222: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G248)];
-const C223: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G249)];
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G249)];
+const C223: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G250)];
 const C224: &[Choice] = &[md(Mod::M8n8k4)];
 const C225: &[Choice] = &[md(Mod::Row), md(Mod::Col)];
 const C226: &[Choice] = &[ty(Type::F16), ty(Type::F32)];
@@ -2815,29 +2774,29 @@ const C233: &[Choice] = &[ty(Type::U8), ty(Type::S8)];
 const C234: &[Choice] = &[md(Mod::M8n8k32), md(Mod::M16n8k32), md(Mod::M16n8k64)];
 const C235: &[Choice] = &[ty(Type::U4).gated(G136), ty(Type::S4).gated(G137)];
 const C236: &[Choice] = &[md(Mod::M8n8k128), md(Mod::M16n8k128), md(Mod::M16n8k256)];
-const C237: &[Choice] = &[ty(Type::B1).gated(G265)];
+const C237: &[Choice] = &[ty(Type::B1).gated(G266)];
 const C238: &[Choice] = &[md(Mod::Xor), md(Mod::And)];
 const C239: &[Choice] = &[md(Mod::M16n8k16), md(Mod::M16n8k32)];
-const C240: &[Choice] = &[md(Mod::KindF8f6f4).gated(G270)];
+const C240: &[Choice] = &[md(Mod::KindF8f6f4).gated(G271)];
 const C241: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2)];
 const C242: &[Choice] = &[md(Mod::M16n8k32)];
 const C243: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2), ty(Type::E3m2), ty(Type::E2m3), ty(Type::E2m1)];
-const C244: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G276)];
+const C244: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G277)];
 const C245: &[Choice] = &[md(Mod::M16n8k16)];
 const C246: &[Choice] = &[md(Mod::M16n8k8)];
 const C247: &[Choice] = &[md(Mod::M16n8k64)];
 const C248: &[Choice] = &[md(Mod::M16n8k128)];
 const C249: &[Choice] = &[md(Mod::SpOrderedMetadata)];
-const C250: &[Choice] = &[md(Mod::KindMxf4).gated(G280)];
-const C251: &[Choice] = &[md(Mod::BlockScale).gated(G281)];
-const C252: &[Choice] = &[md(Mod::ScaleVec2X).gated(G282)];
+const C250: &[Choice] = &[md(Mod::KindMxf4).gated(G281)];
+const C251: &[Choice] = &[md(Mod::BlockScale).gated(G282)];
+const C252: &[Choice] = &[md(Mod::ScaleVec2X).gated(G283)];
 const C253: &[Choice] = &[ty(Type::E2m1)];
 const C254: &[Choice] = &[ty(Type::Ue8m0)];
-const C255: &[Choice] = &[md(Mod::KindMxf4nvf4).gated(G284)];
-const C256: &[Choice] = &[md(Mod::ScaleVec2X).gated(G282), md(Mod::ScaleVec4X).gated(G285)];
+const C255: &[Choice] = &[md(Mod::KindMxf4nvf4).gated(G285)];
+const C256: &[Choice] = &[md(Mod::ScaleVec2X).gated(G283), md(Mod::ScaleVec4X).gated(G286)];
 const C257: &[Choice] = &[ty(Type::Ue8m0), ty(Type::Ue4m3)];
-const C258: &[Choice] = &[md(Mod::KindMxf8f6f4).gated(G287)];
-const C259: &[Choice] = &[md(Mod::ScaleVec1X).gated(G288)];
+const C258: &[Choice] = &[md(Mod::KindMxf8f6f4).gated(G288)];
+const C259: &[Choice] = &[md(Mod::ScaleVec1X).gated(G289)];
 const C260: &[Choice] = &[
     ty(Type::Pred),
     ty(Type::B16),
@@ -2866,7 +2825,7 @@ const C261: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C262: &[Choice] = &[ty(Type::Bf16).gated(G294), ty(Type::Bf16x2).gated(G295)];
+const C262: &[Choice] = &[ty(Type::Bf16).gated(G295), ty(Type::Bf16x2).gated(G296)];
 const C263: &[Choice] = &[md(Mod::LdReduce)];
 const C264: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add), md(Mod::And), md(Mod::Or), md(Mod::Xor)];
 const C265: &[Choice] =
@@ -2880,12 +2839,12 @@ const C268: &[Choice] = &[
     ty(Type::Bf16x2).gated(G4),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::E5m2).gated(G297),
-    ty(Type::E5m2x2).gated(G298),
-    ty(Type::E5m2x4).gated(G299),
-    ty(Type::E4m3).gated(G300),
-    ty(Type::E4m3x2).gated(G301),
-    ty(Type::E4m3x4).gated(G302),
+    ty(Type::E5m2).gated(G298),
+    ty(Type::E5m2x2).gated(G299),
+    ty(Type::E5m2x4).gated(G300),
+    ty(Type::E4m3).gated(G301),
+    ty(Type::E4m3x2).gated(G302),
+    ty(Type::E4m3x4).gated(G303),
 ];
 const C269: &[Choice] = &[md(Mod::St)];
 const C270: &[Choice] = &[
@@ -2901,12 +2860,12 @@ const C270: &[Choice] = &[
     ty(Type::Bf16x2).gated(G4),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::E5m2).gated(G297),
-    ty(Type::E5m2x2).gated(G298),
-    ty(Type::E5m2x4).gated(G299),
-    ty(Type::E4m3).gated(G300),
-    ty(Type::E4m3x2).gated(G301),
-    ty(Type::E4m3x4).gated(G302),
+    ty(Type::E5m2).gated(G298),
+    ty(Type::E5m2x2).gated(G299),
+    ty(Type::E5m2x4).gated(G300),
+    ty(Type::E4m3).gated(G301),
+    ty(Type::E4m3x2).gated(G302),
+    ty(Type::E4m3x4).gated(G303),
 ];
 const C271: &[Choice] = &[
     ty(Type::B32),
@@ -2925,22 +2884,16 @@ const C271: &[Choice] = &[
 const C272: &[Choice] = &[md(Mod::Mask)];
 const C273: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
 const C274: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
-const C275: &[Choice] = &[md(Mod::L2EvictLast).gated(G312), md(Mod::L2EvictNormal).gated(G312)];
+const C275: &[Choice] = &[md(Mod::L2EvictLast).gated(G313), md(Mod::L2EvictNormal).gated(G313)];
 const C276: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
-const C277: &[Choice] = &[md(Mod::Tensormap).gated(G313)];
+const C277: &[Choice] = &[md(Mod::Tensormap).gated(G314)];
 const C278: &[Choice] = &[md(Mod::L1)];
 const C279: &[Choice] =
     &[md(Mod::F4e), md(Mod::B4e), md(Mod::Rc8), md(Mod::Ecl), md(Mod::Ecr), md(Mod::Rc16)];
 const C280: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Release).gated(G22)];
-const C281: &[Choice] = &[
-    ty(Type::F16).gated(G326),
-    ty(Type::F16x2).gated(G327),
-    ty(Type::Bf16).gated(G328),
-    ty(Type::Bf16x2).gated(G329),
-];
-const C282: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::S64)];
-const C283: &[Choice] = &[md(Mod::Gpu), md(Mod::Sys)];
-const C284: &[Choice] = &[
+const C281: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::S64)];
+const C282: &[Choice] = &[md(Mod::Gpu), md(Mod::Sys)];
+const C283: &[Choice] = &[
     md(Mod::Eq),
     md(Mod::Ne),
     md(Mod::Lt),
@@ -2960,8 +2913,8 @@ const C284: &[Choice] = &[
     md(Mod::Num),
     md(Mod::Nan),
 ];
-const C285: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32)];
-const C286: &[Choice] = &[
+const C284: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32)];
+const C285: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2975,7 +2928,7 @@ const C286: &[Choice] = &[
     ty(Type::F64),
     ty(Type::F16),
 ];
-const C287: &[Choice] = &[
+const C286: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2990,13 +2943,13 @@ const C287: &[Choice] = &[
     ty(Type::F16),
     ty(Type::Bf16).gated(G3),
 ];
-const C288: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
-const C289: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
-const C290: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
-const C291: &[Choice] = &[md(Mod::Inc).gated(G342), md(Mod::Dec).gated(G343)];
-const C292: &[Choice] = &[md(Mod::L), md(Mod::R)];
-const C293: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
-const C294: &[Choice] = &[
+const C287: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
+const C288: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
+const C289: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
+const C290: &[Choice] = &[md(Mod::Inc).gated(G334), md(Mod::Dec).gated(G335)];
+const C291: &[Choice] = &[md(Mod::L), md(Mod::R)];
+const C292: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
+const C293: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -3007,7 +2960,7 @@ const C294: &[Choice] = &[
     ty(Type::S32),
     ty(Type::S64),
 ];
-const C295: &[Choice] = &[
+const C294: &[Choice] = &[
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
@@ -3016,17 +2969,17 @@ const C295: &[Choice] = &[
     md(Mod::SharedCta).gated(G25),
     md(Mod::SharedCluster).gated(G26),
 ];
-const C296: &[Choice] =
-    &[md(Mod::Wb).gated(G351), md(Mod::Cg).gated(G351), md(Mod::Cs).gated(G351), md(Mod::Wt).gated(G351)];
-const C297: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G352),
-    md(Mod::L1EvictUnchanged).gated(G353),
-    md(Mod::L1EvictFirst).gated(G354),
-    md(Mod::L1EvictLast).gated(G355),
-    md(Mod::L1NoAllocate).gated(G356),
+const C295: &[Choice] =
+    &[md(Mod::Wb).gated(G343), md(Mod::Cg).gated(G343), md(Mod::Cs).gated(G343), md(Mod::Wt).gated(G343)];
+const C296: &[Choice] = &[
+    md(Mod::L1EvictNormal).gated(G344),
+    md(Mod::L1EvictUnchanged).gated(G345),
+    md(Mod::L1EvictFirst).gated(G346),
+    md(Mod::L1EvictLast).gated(G347),
+    md(Mod::L1NoAllocate).gated(G348),
 ];
-const C298: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
-const C299: &[Choice] = &[
+const C297: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
+const C298: &[Choice] = &[
     ty(Type::B32),
     ty(Type::B64),
     ty(Type::U32),
@@ -3036,49 +2989,49 @@ const C299: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C300: &[Choice] = &[md(Mod::M16n8).gated(G362)];
-const C301: &[Choice] = &[ty(Type::Bf16).gated(G367), ty(Type::Bf16x2).gated(G368)];
-const C302: &[Choice] = &[ty(Type::F16).gated(G370), ty(Type::Bf16).gated(G371)];
-const C303: &[Choice] = &[md(Mod::B)];
-const C304: &[Choice] = &[
+const C299: &[Choice] = &[md(Mod::M16n8).gated(G354)];
+const C300: &[Choice] = &[ty(Type::Bf16).gated(G359), ty(Type::Bf16x2).gated(G360)];
+const C301: &[Choice] = &[ty(Type::F16).gated(G362), ty(Type::Bf16).gated(G363)];
+const C302: &[Choice] = &[md(Mod::B)];
+const C303: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
-    md(Mod::N3d).gated(G373),
-    md(Mod::A1d).gated(G374),
-    md(Mod::A2d).gated(G374),
+    md(Mod::N3d).gated(G365),
+    md(Mod::A1d).gated(G366),
+    md(Mod::A2d).gated(G366),
 ];
-const C305: &[Choice] =
-    &[md(Mod::Ca).gated(G375), md(Mod::Cg).gated(G375), md(Mod::Cs).gated(G375), md(Mod::Cv).gated(G375)];
-const C306: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
-const C307: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
-const C308: &[Choice] = &[
+const C304: &[Choice] =
+    &[md(Mod::Ca).gated(G367), md(Mod::Cg).gated(G367), md(Mod::Cs).gated(G367), md(Mod::Cv).gated(G367)];
+const C305: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
+const C306: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
+const C307: &[Choice] = &[
     md(Mod::Width),
     md(Mod::Height),
     md(Mod::Depth),
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
-    md(Mod::ArraySize).gated(G376),
-    md(Mod::MemoryLayout).gated(G377),
+    md(Mod::ArraySize).gated(G368),
+    md(Mod::MemoryLayout).gated(G369),
 ];
-const C309: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
-const C310: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
-const C311: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
-const C312: &[Choice] = &[md(Mod::P)];
-const C313: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G380)];
-const C314: &[Choice] =
-    &[md(Mod::Wb).gated(G382), md(Mod::Cg).gated(G382), md(Mod::Cs).gated(G382), md(Mod::Wt).gated(G382)];
-const C315: &[Choice] = &[ty(Type::Bf16).gated(G387), ty(Type::Bf16x2).gated(G388)];
-const C316: &[Choice] = &[md(Mod::Alloc)];
-const C317: &[Choice] = &[md(Mod::Dealloc)];
-const C318: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
-const C319: &[Choice] = &[md(Mod::Ld)];
+const C308: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
+const C309: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
+const C310: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
+const C311: &[Choice] = &[md(Mod::P)];
+const C312: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G372)];
+const C313: &[Choice] =
+    &[md(Mod::Wb).gated(G374), md(Mod::Cg).gated(G374), md(Mod::Cs).gated(G374), md(Mod::Wt).gated(G374)];
+const C314: &[Choice] = &[ty(Type::Bf16).gated(G379), ty(Type::Bf16x2).gated(G380)];
+const C315: &[Choice] = &[md(Mod::Alloc)];
+const C316: &[Choice] = &[md(Mod::Dealloc)];
+const C317: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
+const C318: &[Choice] = &[md(Mod::Ld)];
+const C319: &[Choice] = &[
+    md(Mod::N16x64b).gated(G386),
+    md(Mod::N16x128b).gated(G387),
+    md(Mod::N16x256b).gated(G388),
+    md(Mod::N32x32b).gated(G389),
+];
 const C320: &[Choice] = &[
-    md(Mod::N16x64b).gated(G394),
-    md(Mod::N16x128b).gated(G395),
-    md(Mod::N16x256b).gated(G396),
-    md(Mod::N32x32b).gated(G397),
-];
-const C321: &[Choice] = &[
     md(Mod::X1),
     md(Mod::X2),
     md(Mod::X4),
@@ -3088,69 +3041,69 @@ const C321: &[Choice] = &[
     md(Mod::X64),
     md(Mod::X128),
 ];
-const C322: &[Choice] = &[md(Mod::Pack16b)];
-const C323: &[Choice] = &[md(Mod::N16x32bx2).gated(G399)];
-const C324: &[Choice] = &[md(Mod::Unpack16b)];
-const C325: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
-const C326: &[Choice] = &[md(Mod::Cp)];
-const C327: &[Choice] =
-    &[md(Mod::N128x256b).gated(G402), md(Mod::N4x256b).gated(G403), md(Mod::N128x128b).gated(G404)];
-const C328: &[Choice] = &[md(Mod::N64x128b).gated(G406)];
-const C329: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
-const C330: &[Choice] = &[md(Mod::N32x128b).gated(G407)];
-const C331: &[Choice] = &[md(Mod::Warpx4)];
-const C332: &[Choice] = &[md(Mod::Shift)];
-const C333: &[Choice] = &[md(Mod::Down)];
-const C334: &[Choice] = &[md(Mod::Mma)];
+const C321: &[Choice] = &[md(Mod::Pack16b)];
+const C322: &[Choice] = &[md(Mod::N16x32bx2).gated(G391)];
+const C323: &[Choice] = &[md(Mod::Unpack16b)];
+const C324: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
+const C325: &[Choice] = &[md(Mod::Cp)];
+const C326: &[Choice] =
+    &[md(Mod::N128x256b).gated(G394), md(Mod::N4x256b).gated(G395), md(Mod::N128x128b).gated(G396)];
+const C327: &[Choice] = &[md(Mod::N64x128b).gated(G398)];
+const C328: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
+const C329: &[Choice] = &[md(Mod::N32x128b).gated(G399)];
+const C330: &[Choice] = &[md(Mod::Warpx4)];
+const C331: &[Choice] = &[md(Mod::Shift)];
+const C332: &[Choice] = &[md(Mod::Down)];
+const C333: &[Choice] = &[md(Mod::Mma)];
+const C334: &[Choice] = &[
+    md(Mod::KindF16).gated(G401),
+    md(Mod::KindTf32).gated(G402),
+    md(Mod::KindF8f6f4).gated(G271),
+    md(Mod::KindI8).gated(G403),
+];
 const C335: &[Choice] = &[
-    md(Mod::KindF16).gated(G409),
-    md(Mod::KindTf32).gated(G410),
-    md(Mod::KindF8f6f4).gated(G270),
-    md(Mod::KindI8).gated(G411),
+    md(Mod::CollectorAFill).gated(G404),
+    md(Mod::CollectorAUse).gated(G405),
+    md(Mod::CollectorALastuse).gated(G406),
+    md(Mod::CollectorADiscard).gated(G407),
 ];
-const C336: &[Choice] = &[
-    md(Mod::CollectorAFill).gated(G412),
-    md(Mod::CollectorAUse).gated(G413),
-    md(Mod::CollectorALastuse).gated(G414),
-    md(Mod::CollectorADiscard).gated(G415),
+const C336: &[Choice] = &[md(Mod::CtaGroup1)];
+const C337: &[Choice] = &[md(Mod::CtaGroup2)];
+const C338: &[Choice] = &[md(Mod::Ashift).gated(G410)];
+const C339: &[Choice] = &[md(Mod::Sp)];
+const C340: &[Choice] =
+    &[md(Mod::KindMxf8f6f4).gated(G288), md(Mod::KindMxf4).gated(G281), md(Mod::KindMxf4nvf4).gated(G285)];
+const C341: &[Choice] = &[
+    md(Mod::ScaleVec1X).gated(G289),
+    md(Mod::ScaleVec2X).gated(G283),
+    md(Mod::ScaleVec4X).gated(G286),
+    md(Mod::Block16).gated(G411),
+    md(Mod::Block32).gated(G412),
 ];
-const C337: &[Choice] = &[md(Mod::CtaGroup1)];
-const C338: &[Choice] = &[md(Mod::CtaGroup2)];
-const C339: &[Choice] = &[md(Mod::Ashift).gated(G418)];
-const C340: &[Choice] = &[md(Mod::Sp)];
-const C341: &[Choice] =
-    &[md(Mod::KindMxf8f6f4).gated(G287), md(Mod::KindMxf4).gated(G280), md(Mod::KindMxf4nvf4).gated(G284)];
-const C342: &[Choice] = &[
-    md(Mod::ScaleVec1X).gated(G288),
-    md(Mod::ScaleVec2X).gated(G282),
-    md(Mod::ScaleVec4X).gated(G285),
-    md(Mod::Block16).gated(G419),
-    md(Mod::Block32).gated(G420),
+const C342: &[Choice] = &[md(Mod::Ws)];
+const C343: &[Choice] = &[
+    md(Mod::CollectorB0Fill).gated(G415),
+    md(Mod::CollectorB0Use).gated(G416),
+    md(Mod::CollectorB0Lastuse).gated(G417),
+    md(Mod::CollectorB0Discard).gated(G418),
+    md(Mod::CollectorB1Fill).gated(G419),
+    md(Mod::CollectorB1Use).gated(G420),
+    md(Mod::CollectorB1Lastuse).gated(G421),
+    md(Mod::CollectorB1Discard).gated(G422),
+    md(Mod::CollectorB2Fill).gated(G423),
+    md(Mod::CollectorB2Use).gated(G424),
+    md(Mod::CollectorB2Lastuse).gated(G425),
+    md(Mod::CollectorB2Discard).gated(G426),
+    md(Mod::CollectorB3Fill).gated(G427),
+    md(Mod::CollectorB3Use).gated(G428),
+    md(Mod::CollectorB3Lastuse).gated(G429),
+    md(Mod::CollectorB3Discard).gated(G430),
 ];
-const C343: &[Choice] = &[md(Mod::Ws)];
-const C344: &[Choice] = &[
-    md(Mod::CollectorB0Fill).gated(G423),
-    md(Mod::CollectorB0Use).gated(G424),
-    md(Mod::CollectorB0Lastuse).gated(G425),
-    md(Mod::CollectorB0Discard).gated(G426),
-    md(Mod::CollectorB1Fill).gated(G427),
-    md(Mod::CollectorB1Use).gated(G428),
-    md(Mod::CollectorB1Lastuse).gated(G429),
-    md(Mod::CollectorB1Discard).gated(G430),
-    md(Mod::CollectorB2Fill).gated(G431),
-    md(Mod::CollectorB2Use).gated(G432),
-    md(Mod::CollectorB2Lastuse).gated(G433),
-    md(Mod::CollectorB2Discard).gated(G434),
-    md(Mod::CollectorB3Fill).gated(G435),
-    md(Mod::CollectorB3Use).gated(G436),
-    md(Mod::CollectorB3Lastuse).gated(G437),
-    md(Mod::CollectorB3Discard).gated(G438),
-];
-const C345: &[Choice] = &[md(Mod::Commit)];
-const C346: &[Choice] = &[md(Mod::MbarrierArriveOne)];
-const C347: &[Choice] = &[md(Mod::FenceBeforeThreadSync), md(Mod::FenceAfterThreadSync)];
-const C348: &[Choice] = &[md(Mod::Replace)];
-const C349: &[Choice] = &[
+const C344: &[Choice] = &[md(Mod::Commit)];
+const C345: &[Choice] = &[md(Mod::MbarrierArriveOne)];
+const C346: &[Choice] = &[md(Mod::FenceBeforeThreadSync), md(Mod::FenceAfterThreadSync)];
+const C347: &[Choice] = &[md(Mod::Replace)];
+const C348: &[Choice] = &[
     md(Mod::GlobalAddress),
     md(Mod::Rank),
     md(Mod::Elemtype),
@@ -3159,11 +3112,11 @@ const C349: &[Choice] = &[
     md(Mod::FillMode),
     md(Mod::SwizzleAtomicity),
 ];
-const C350: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25)];
-const C351: &[Choice] = &[md(Mod::B1024)];
-const C352: &[Choice] = &[md(Mod::BoxDim), md(Mod::GlobalDim), md(Mod::GlobalStride), md(Mod::ElementStride)];
-const C353: &[Choice] = &[md(Mod::CpFenceproxy)];
-const C354: &[Choice] = &[
+const C349: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25)];
+const C350: &[Choice] = &[md(Mod::B1024)];
+const C351: &[Choice] = &[md(Mod::BoxDim), md(Mod::GlobalDim), md(Mod::GlobalStride), md(Mod::ElementStride)];
+const C352: &[Choice] = &[md(Mod::CpFenceproxy)];
+const C353: &[Choice] = &[
     md(Mod::Finite),
     md(Mod::Infinite),
     md(Mod::Number),
@@ -3171,61 +3124,61 @@ const C354: &[Choice] = &[
     md(Mod::Normal),
     md(Mod::Subnormal),
 ];
-const C355: &[Choice] = &[
+const C354: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G446),
-    md(Mod::Acube).gated(G446),
-    md(Mod::N2dms).gated(G447),
-    md(Mod::A2dms).gated(G447),
+    md(Mod::Cube).gated(G438),
+    md(Mod::Acube).gated(G438),
+    md(Mod::N2dms).gated(G439),
+    md(Mod::A2dms).gated(G439),
 ];
-const C356: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G1)];
-const C357: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
-const C358: &[Choice] = &[md(Mod::Base)];
-const C359: &[Choice] = &[md(Mod::Level)];
-const C360: &[Choice] = &[md(Mod::Grad)];
-const C361: &[Choice] = &[
+const C355: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G440)];
+const C356: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
+const C357: &[Choice] = &[md(Mod::Base)];
+const C358: &[Choice] = &[md(Mod::Level)];
+const C359: &[Choice] = &[md(Mod::Grad)];
+const C360: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G446),
-    md(Mod::Acube).gated(G446),
+    md(Mod::Cube).gated(G438),
+    md(Mod::Acube).gated(G438),
 ];
-const C362: &[Choice] = &[md(Mod::V2)];
-const C363: &[Choice] = &[ty(Type::F16x2).gated(G1)];
-const C364: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
-const C365: &[Choice] =
-    &[md(Mod::N2d), md(Mod::A2d).gated(G457), md(Mod::Cube).gated(G458), md(Mod::Acube).gated(G459)];
-const C366: &[Choice] = &[md(Mod::N2d), md(Mod::A2d), md(Mod::Cube), md(Mod::Acube)];
-const C367: &[Choice] = &[
+const C361: &[Choice] = &[md(Mod::V2)];
+const C362: &[Choice] = &[ty(Type::F16x2).gated(G440)];
+const C363: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
+const C364: &[Choice] =
+    &[md(Mod::N2d), md(Mod::A2d).gated(G450), md(Mod::Cube).gated(G451), md(Mod::Acube).gated(G452)];
+const C365: &[Choice] = &[md(Mod::N2d), md(Mod::A2d), md(Mod::Cube), md(Mod::Acube)];
+const C366: &[Choice] = &[
     md(Mod::Width),
     md(Mod::Height),
     md(Mod::Depth),
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
     md(Mod::NormalizedCoords),
-    md(Mod::ArraySize).gated(G376),
-    md(Mod::NumMipmapLevels).gated(G463),
-    md(Mod::NumSamples).gated(G464),
+    md(Mod::ArraySize).gated(G368),
+    md(Mod::NumMipmapLevels).gated(G456),
+    md(Mod::NumSamples).gated(G457),
     md(Mod::ForceUnnormalizedCoords),
     md(Mod::FilterMode),
     md(Mod::AddrMode0),
     md(Mod::AddrMode1),
     md(Mod::AddrMode2),
-    md(Mod::MemoryLayout).gated(G377),
+    md(Mod::MemoryLayout).gated(G369),
 ];
-const C368: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
-const C369: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
-const C370: &[Choice] = &[md(Mod::Po)];
-const C371: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
-const C372: &[Choice] = &[md(Mod::Ballot)];
-const C373: &[Choice] = &[md(Mod::MmaAsync)];
-const C374: &[Choice] = &[
+const C367: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
+const C368: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
+const C369: &[Choice] = &[md(Mod::Po)];
+const C370: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
+const C371: &[Choice] = &[md(Mod::Ballot)];
+const C372: &[Choice] = &[md(Mod::MmaAsync)];
+const C373: &[Choice] = &[
     md(Mod::M64n8k16),
     md(Mod::M64n16k16),
     md(Mod::M64n24k16),
@@ -3259,7 +3212,7 @@ const C374: &[Choice] = &[
     md(Mod::M64n248k16),
     md(Mod::M64n256k16),
 ];
-const C375: &[Choice] = &[
+const C374: &[Choice] = &[
     md(Mod::M64n8k8),
     md(Mod::M64n16k8),
     md(Mod::M64n24k8),
@@ -3293,7 +3246,7 @@ const C375: &[Choice] = &[
     md(Mod::M64n248k8),
     md(Mod::M64n256k8),
 ];
-const C376: &[Choice] = &[
+const C375: &[Choice] = &[
     md(Mod::M64n8k32),
     md(Mod::M64n16k32),
     md(Mod::M64n24k32),
@@ -3327,7 +3280,7 @@ const C376: &[Choice] = &[
     md(Mod::M64n248k32),
     md(Mod::M64n256k32),
 ];
-const C377: &[Choice] = &[
+const C376: &[Choice] = &[
     md(Mod::M64n8k32),
     md(Mod::M64n16k32),
     md(Mod::M64n24k32),
@@ -3347,8 +3300,8 @@ const C377: &[Choice] = &[
     md(Mod::M64n240k32),
     md(Mod::M64n256k32),
 ];
-const C378: &[Choice] = &[ty(Type::S8), ty(Type::U8)];
-const C379: &[Choice] = &[
+const C377: &[Choice] = &[ty(Type::S8), ty(Type::U8)];
+const C378: &[Choice] = &[
     md(Mod::M64n8k256),
     md(Mod::M64n16k256),
     md(Mod::M64n24k256),
@@ -3368,8 +3321,8 @@ const C379: &[Choice] = &[
     md(Mod::M64n240k256),
     md(Mod::M64n256k256),
 ];
-const C380: &[Choice] = &[md(Mod::And)];
-const C381: &[Choice] = &[
+const C379: &[Choice] = &[md(Mod::And)];
+const C380: &[Choice] = &[
     md(Mod::M64n8k64),
     md(Mod::M64n16k64),
     md(Mod::M64n24k64),
@@ -3403,7 +3356,7 @@ const C381: &[Choice] = &[
     md(Mod::M64n248k64),
     md(Mod::M64n256k64),
 ];
-const C382: &[Choice] = &[
+const C381: &[Choice] = &[
     md(Mod::M64n8k64),
     md(Mod::M64n16k64),
     md(Mod::M64n24k64),
@@ -3423,17 +3376,17 @@ const C382: &[Choice] = &[
     md(Mod::M64n240k64),
     md(Mod::M64n256k64),
 ];
-const C383: &[Choice] = &[md(Mod::Fence)];
-const C384: &[Choice] = &[md(Mod::Load)];
-const C385: &[Choice] = &[md(Mod::A)];
-const C386: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16)];
-const C387: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
-const C388: &[Choice] = &[md(Mod::M16n16k8)];
-const C389: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
-const C390: &[Choice] = &[md(Mod::M8n8k32)];
-const C391: &[Choice] = &[md(Mod::M8n8k128)];
-const C392: &[Choice] = &[md(Mod::C)];
-const C393: &[Choice] = &[
+const C382: &[Choice] = &[md(Mod::Fence)];
+const C383: &[Choice] = &[md(Mod::Load)];
+const C384: &[Choice] = &[md(Mod::A)];
+const C385: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16)];
+const C386: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
+const C387: &[Choice] = &[md(Mod::M16n16k8)];
+const C388: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
+const C389: &[Choice] = &[md(Mod::M8n8k32)];
+const C390: &[Choice] = &[md(Mod::M8n8k128)];
+const C391: &[Choice] = &[md(Mod::C)];
+const C392: &[Choice] = &[
     md(Mod::M16n16k16),
     md(Mod::M8n32k16),
     md(Mod::M32n8k16),
@@ -3441,45 +3394,50 @@ const C393: &[Choice] = &[
     md(Mod::M8n8k32),
     md(Mod::M8n8k128),
 ];
-const C394: &[Choice] =
+const C393: &[Choice] =
     &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
-const C395: &[Choice] = &[md(Mod::Store)];
-const C396: &[Choice] = &[md(Mod::D)];
-const C397: &[Choice] = &[ty(Type::U8)];
-const C398: &[Choice] = &[ty(Type::S8)];
-const C399: &[Choice] = &[ty(Type::U4).gated(G136)];
-const C400: &[Choice] = &[ty(Type::S4).gated(G137)];
+const C394: &[Choice] = &[md(Mod::Store)];
+const C395: &[Choice] = &[md(Mod::D)];
+const C396: &[Choice] = &[ty(Type::U8)];
+const C397: &[Choice] = &[ty(Type::S8)];
+const C398: &[Choice] = &[ty(Type::U4).gated(G136)];
+const C399: &[Choice] = &[ty(Type::S4).gated(G137)];
 
 const T0: &[Type] = &[Type::Pred];
-const T1: &[Type] = &[Type::U64, Type::S64];
-const T2: &[Type] = &[Type::B64];
-const T3: &[Type] = &[Type::B128];
-const T4: &[Type] = &[Type::B16];
-const T5: &[Type] = &[Type::F64];
-const T6: &[Type] = &[Type::U64];
-const T7: &[Type] = &[Type::B32, Type::B64];
-const T8: &[Type] = &[Type::U32];
-const T9: &[Type] = &[Type::U32, Type::S32, Type::U64, Type::S64, Type::F16, Type::Bf16];
-const T10: &[Type] = &[Type::U32, Type::S32, Type::U64, Type::F32, Type::F64, Type::F16, Type::Bf16];
-const T11: &[Type] = &[Type::F16, Type::Bf16];
-const T12: &[Type] = &[Type::B32];
-const T13: &[Type] = &[Type::U32, Type::S32];
-const T14: &[Type] = &[Type::U32, Type::S32, Type::U64];
-const T15: &[Type] = &[Type::U8];
-const T16: &[Type] = &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
-const T17: &[Type] = &[Type::U16];
-const T18: &[Type] = &[Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
-const T19: &[Type] = &[Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
-const T20: &[Type] = &[Type::S16, Type::S32, Type::S64, Type::S8];
-const T21: &[Type] = &[Type::S8];
-const T22: &[Type] = &[Type::U8, Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64];
-const T23: &[Type] = &[Type::S16];
-const T24: &[Type] = &[Type::U16, Type::U32, Type::U64, Type::S32, Type::S64];
-const T25: &[Type] = &[Type::S32];
-const T26: &[Type] = &[Type::U32, Type::U64, Type::S64];
-const T27: &[Type] = &[Type::S64];
-const T28: &[Type] = &[Type::U8, Type::S8];
-const T29: &[Type] = &[
+const T1: &[Type] = &[Type::F16, Type::F16x2];
+const T2: &[Type] = &[Type::U64, Type::S64];
+const T3: &[Type] = &[Type::B64];
+const T4: &[Type] = &[Type::B128];
+const T5: &[Type] = &[Type::B16];
+const T6: &[Type] = &[Type::F64];
+const T7: &[Type] = &[Type::U64];
+const T8: &[Type] = &[Type::F16];
+const T9: &[Type] = &[Type::Bf16];
+const T10: &[Type] = &[Type::F16x2];
+const T11: &[Type] = &[Type::Bf16x2];
+const T12: &[Type] = &[Type::B32, Type::B64];
+const T13: &[Type] = &[Type::U32];
+const T14: &[Type] = &[Type::U32, Type::S32, Type::U64, Type::S64, Type::F16, Type::Bf16];
+const T15: &[Type] = &[Type::U32, Type::S32, Type::U64, Type::F32, Type::F64, Type::F16, Type::Bf16];
+const T16: &[Type] = &[Type::F16, Type::Bf16];
+const T17: &[Type] = &[Type::B32];
+const T18: &[Type] = &[Type::U32, Type::S32];
+const T19: &[Type] = &[Type::U32, Type::S32, Type::U64];
+const T20: &[Type] = &[Type::U8];
+const T21: &[Type] = &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
+const T22: &[Type] = &[Type::U16];
+const T23: &[Type] = &[Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
+const T24: &[Type] = &[Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
+const T25: &[Type] = &[Type::S16, Type::S32, Type::S64, Type::S8];
+const T26: &[Type] = &[Type::S8];
+const T27: &[Type] = &[Type::U8, Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64];
+const T28: &[Type] = &[Type::S16];
+const T29: &[Type] = &[Type::U16, Type::U32, Type::U64, Type::S32, Type::S64];
+const T30: &[Type] = &[Type::S32];
+const T31: &[Type] = &[Type::U32, Type::U64, Type::S64];
+const T32: &[Type] = &[Type::S64];
+const T33: &[Type] = &[Type::U8, Type::S8];
+const T34: &[Type] = &[
     Type::B8,
     Type::B16,
     Type::B32,
@@ -3495,7 +3453,7 @@ const T29: &[Type] = &[
     Type::F32,
     Type::F64,
 ];
-const T30: &[Type] = &[
+const T35: &[Type] = &[
     Type::B8,
     Type::B16,
     Type::B32,
@@ -3507,17 +3465,16 @@ const T30: &[Type] = &[
     Type::S32,
     Type::F32,
 ];
-const T31: &[Type] = &[Type::B64, Type::U64, Type::S64, Type::F64];
-const T32: &[Type] = &[Type::B32, Type::U32, Type::S32, Type::F32];
-const T33: &[Type] = &[Type::F32];
-const T34: &[Type] = &[Type::F16];
-const T35: &[Type] = &[Type::Ue8m0];
-const T36: &[Type] = &[Type::U32, Type::S32, Type::U64, Type::S64];
-const T37: &[Type] = &[Type::F16, Type::F16x2, Type::Bf16, Type::Bf16x2];
-const T38: &[Type] = &[Type::E5m2, Type::E5m2x2, Type::E5m2x4, Type::E4m3, Type::E4m3x2, Type::E4m3x4];
-const T39: &[Type] = &[Type::E5m2x2, Type::E4m3x2];
-const T40: &[Type] = &[Type::E5m2, Type::E4m3];
-const T41: &[Type] = &[
+const T36: &[Type] = &[Type::B64, Type::U64, Type::S64, Type::F64];
+const T37: &[Type] = &[Type::B32, Type::U32, Type::S32, Type::F32];
+const T38: &[Type] = &[Type::F32];
+const T39: &[Type] = &[Type::Ue8m0];
+const T40: &[Type] = &[Type::U32, Type::S32, Type::U64, Type::S64];
+const T41: &[Type] = &[Type::F16, Type::F16x2, Type::Bf16, Type::Bf16x2];
+const T42: &[Type] = &[Type::E5m2, Type::E5m2x2, Type::E5m2x4, Type::E4m3, Type::E4m3x2, Type::E4m3x4];
+const T43: &[Type] = &[Type::E5m2x2, Type::E4m3x2];
+const T44: &[Type] = &[Type::E5m2, Type::E4m3];
+const T45: &[Type] = &[
     Type::F16,
     Type::F16x2,
     Type::Bf16,
@@ -3530,8 +3487,8 @@ const T41: &[Type] = &[
     Type::E4m3x2,
     Type::E4m3x4,
 ];
-const T42: &[Type] = &[Type::F16, Type::Bf16, Type::E5m2, Type::E5m2x2, Type::E4m3, Type::E4m3x2];
-const T43: &[Type] = &[
+const T46: &[Type] = &[Type::F16, Type::Bf16, Type::E5m2, Type::E5m2x2, Type::E4m3, Type::E4m3x2];
+const T47: &[Type] = &[
     Type::F16,
     Type::F16x2,
     Type::Bf16,
@@ -3543,11 +3500,11 @@ const T43: &[Type] = &[
     Type::E4m3x2,
     Type::E4m3x4,
 ];
-const T44: &[Type] = &[Type::F16, Type::F16x2, Type::Bf16, Type::Bf16x2, Type::F32];
-const T45: &[Type] = &[Type::F16x2, Type::Bf16x2];
-const T46: &[Type] =
+const T48: &[Type] = &[Type::F16, Type::F16x2, Type::Bf16, Type::Bf16x2, Type::F32];
+const T49: &[Type] = &[Type::F16x2, Type::Bf16x2];
+const T50: &[Type] =
     &[Type::U32, Type::S32, Type::U64, Type::S64, Type::F16, Type::F16x2, Type::Bf16, Type::Bf16x2];
-const T47: &[Type] = &[
+const T51: &[Type] = &[
     Type::U32,
     Type::S32,
     Type::U64,
@@ -3558,15 +3515,15 @@ const T47: &[Type] = &[
     Type::F32,
     Type::F64,
 ];
-const T48: &[Type] = &[Type::U16, Type::U32, Type::U64];
-const T49: &[Type] =
+const T52: &[Type] = &[Type::U16, Type::U32, Type::U64];
+const T53: &[Type] =
     &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::F32, Type::F64];
-const T50: &[Type] = &[Type::F32, Type::F64];
-const T51: &[Type] = &[Type::F16, Type::F32];
-const T52: &[Type] =
+const T54: &[Type] = &[Type::F32, Type::F64];
+const T55: &[Type] = &[Type::F16, Type::F32];
+const T56: &[Type] =
     &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::F32, Type::F64, Type::F16];
-const T53: &[Type] = &[Type::F32, Type::F64, Type::F16];
-const T54: &[Type] = &[
+const T57: &[Type] = &[Type::F32, Type::F64, Type::F16];
+const T58: &[Type] = &[
     Type::U16,
     Type::U32,
     Type::U64,
@@ -3578,8 +3535,8 @@ const T54: &[Type] = &[
     Type::F16,
     Type::Bf16,
 ];
-const T55: &[Type] = &[Type::F32, Type::F64, Type::F16, Type::Bf16];
-const T56: &[Type] = &[Type::B8, Type::B16, Type::B32];
+const T59: &[Type] = &[Type::F32, Type::F64, Type::F16, Type::Bf16];
+const T60: &[Type] = &[Type::B8, Type::B16, Type::B32];
 
 const M0: &[Mod] = &[Mod::Rm, Mod::Rp];
 const M1: &[Mod] = &[Mod::Global, Mod::Shared, Mod::SharedCta, Mod::SharedCluster];
@@ -3588,33 +3545,33 @@ const M3: &[Mod] = &[Mod::Shared, Mod::SharedCta, Mod::SharedCluster];
 const M4: &[Mod] = &[Mod::L2CacheHint];
 const M5: &[Mod] = &[Mod::Global];
 const M6: &[Mod] = &[Mod::Noftz];
-const M7: &[Mod] = &[Mod::Cta];
-const M8: &[Mod] = &[Mod::Release, Mod::Relaxed];
-const M9: &[Mod] = &[Mod::Acquire];
-const M10: &[Mod] = &[Mod::MulticastClusterAll];
-const M11: &[Mod] = &[Mod::CpMask];
-const M12: &[Mod] = &[Mod::And, Mod::Or, Mod::Xor];
-const M13: &[Mod] = &[Mod::Inc, Mod::Dec];
-const M14: &[Mod] = &[Mod::Min, Mod::Max];
-const M15: &[Mod] = &[Mod::Add];
-const M16: &[Mod] = &[Mod::CtaGroup1];
-const M17: &[Mod] = &[Mod::CtaGroup2];
-const M18: &[Mod] = &[Mod::SharedCluster];
-const M19: &[Mod] = &[Mod::SharedCta];
-const M20: &[Mod] = &[Mod::N1d];
-const M21: &[Mod] = &[Mod::Im2colNoOffs];
-const M22: &[Mod] = &[Mod::N2d];
-const M23: &[Mod] = &[Mod::Sat];
-const M24: &[Mod] = &[Mod::Ftz];
-const M25: &[Mod] = &[Mod::Satfinite];
-const M26: &[Mod] = &[Mod::Const];
-const M27: &[Mod] = &[Mod::Param, Mod::ParamEntry];
-const M28: &[Mod] = &[Mod::Rn, Mod::Rz, Mod::Rm, Mod::Rp];
-const M29: &[Mod] = &[Mod::Rn];
-const M30: &[Mod] = &[Mod::Cluster];
-const M31: &[Mod] = &[Mod::Acquire, Mod::Release];
-const M32: &[Mod] = &[Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta, Mod::MbarrierInit];
-const M33: &[Mod] = &[Mod::V2, Mod::V4, Mod::V8];
+const M7: &[Mod] = &[Mod::Min, Mod::Max];
+const M8: &[Mod] = &[Mod::V2, Mod::V4, Mod::V8];
+const M9: &[Mod] = &[Mod::Add];
+const M10: &[Mod] = &[Mod::Cta];
+const M11: &[Mod] = &[Mod::Release, Mod::Relaxed];
+const M12: &[Mod] = &[Mod::Acquire];
+const M13: &[Mod] = &[Mod::MulticastClusterAll];
+const M14: &[Mod] = &[Mod::CpMask];
+const M15: &[Mod] = &[Mod::And, Mod::Or, Mod::Xor];
+const M16: &[Mod] = &[Mod::Inc, Mod::Dec];
+const M17: &[Mod] = &[Mod::CtaGroup1];
+const M18: &[Mod] = &[Mod::CtaGroup2];
+const M19: &[Mod] = &[Mod::SharedCluster];
+const M20: &[Mod] = &[Mod::SharedCta];
+const M21: &[Mod] = &[Mod::N1d];
+const M22: &[Mod] = &[Mod::Im2colNoOffs];
+const M23: &[Mod] = &[Mod::N2d];
+const M24: &[Mod] = &[Mod::Sat];
+const M25: &[Mod] = &[Mod::Ftz];
+const M26: &[Mod] = &[Mod::Satfinite];
+const M27: &[Mod] = &[Mod::Const];
+const M28: &[Mod] = &[Mod::Param, Mod::ParamEntry];
+const M29: &[Mod] = &[Mod::Rn, Mod::Rz, Mod::Rm, Mod::Rp];
+const M30: &[Mod] = &[Mod::Rn];
+const M31: &[Mod] = &[Mod::Cluster];
+const M32: &[Mod] = &[Mod::Acquire, Mod::Release];
+const M33: &[Mod] = &[Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta, Mod::MbarrierInit];
 const M34: &[Mod] = &[Mod::V8];
 const M35: &[Mod] = &[Mod::V4];
 const M36: &[Mod] = &[
@@ -3656,51 +3613,52 @@ const M43: &[Mod] = &[Mod::V4, Mod::V8];
 const M44: &[Mod] = &[Mod::L264B, Mod::L2128B, Mod::L2256B];
 const M45: &[Mod] = &[Mod::Relu];
 const M46: &[Mod] = &[Mod::Relaxed];
-const M47: &[Mod] = &[Mod::Release];
-const M48: &[Mod] = &[Mod::Acquire, Mod::Relaxed];
-const M49: &[Mod] = &[Mod::M16n8k8];
-const M50: &[Mod] = &[Mod::M16n8k16];
-const M51: &[Mod] = &[Mod::M16n8k4];
-const M52: &[Mod] = &[Mod::M8n8k4];
-const M53: &[Mod] = &[Mod::M8n8k16];
-const M54: &[Mod] = &[Mod::M16n8k32];
-const M55: &[Mod] = &[Mod::M8n8k32];
-const M56: &[Mod] = &[Mod::M16n8k64];
-const M57: &[Mod] = &[Mod::And];
-const M58: &[Mod] = &[Mod::M8n8k128];
-const M59: &[Mod] = &[Mod::M16n8k128];
-const M60: &[Mod] = &[Mod::M16n8k256];
-const M61: &[Mod] = &[Mod::KindF8f6f4];
-const M62: &[Mod] = &[Mod::SpOrderedMetadata];
-const M63: &[Mod] = &[Mod::Sp];
-const M64: &[Mod] = &[Mod::ScaleVec2X];
-const M65: &[Mod] = &[Mod::ScaleVec4X];
-const M66: &[Mod] = &[Mod::AccF32];
-const M67: &[Mod] = &[Mod::AccF16];
-const M68: &[Mod] = &[Mod::Mmio];
-const M69: &[Mod] = &[Mod::Sys];
-const M70: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
-const M71: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
-const M72: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
-const M73: &[Mod] = &[Mod::And, Mod::Or];
-const M74: &[Mod] = &[Mod::Add, Mod::And, Mod::Or];
-const M75: &[Mod] = &[Mod::A1d, Mod::A2d];
-const M76: &[Mod] = &[Mod::N16x128b];
-const M77: &[Mod] = &[Mod::X128];
-const M78: &[Mod] = &[Mod::N16x256b];
-const M79: &[Mod] = &[Mod::X64, Mod::X128];
-const M80: &[Mod] = &[Mod::KindI8];
-const M81: &[Mod] = &[Mod::Ashift];
-const M82: &[Mod] = &[Mod::CollectorAFill, Mod::CollectorAUse];
-const M83: &[Mod] = &[Mod::KindMxf4];
-const M84: &[Mod] = &[Mod::KindMxf4nvf4];
-const M85: &[Mod] = &[Mod::KindMxf8f6f4];
-const M86: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16];
-const M87: &[Mod] = &[Mod::ScaleVec1X, Mod::ScaleVec4X, Mod::Block16];
-const M88: &[Mod] = &[Mod::ScaleVec1X];
-const M89: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16, Mod::Block32];
-const M90: &[Mod] = &[Mod::GlobalAddress];
-const M91: &[Mod] = &[
+const M47: &[Mod] = &[Mod::NoComplete];
+const M48: &[Mod] = &[Mod::Release];
+const M49: &[Mod] = &[Mod::Acquire, Mod::Relaxed];
+const M50: &[Mod] = &[Mod::M16n8k8];
+const M51: &[Mod] = &[Mod::M16n8k16];
+const M52: &[Mod] = &[Mod::M16n8k4];
+const M53: &[Mod] = &[Mod::M8n8k4];
+const M54: &[Mod] = &[Mod::M8n8k16];
+const M55: &[Mod] = &[Mod::M16n8k32];
+const M56: &[Mod] = &[Mod::M8n8k32];
+const M57: &[Mod] = &[Mod::M16n8k64];
+const M58: &[Mod] = &[Mod::And];
+const M59: &[Mod] = &[Mod::M8n8k128];
+const M60: &[Mod] = &[Mod::M16n8k128];
+const M61: &[Mod] = &[Mod::M16n8k256];
+const M62: &[Mod] = &[Mod::KindF8f6f4];
+const M63: &[Mod] = &[Mod::SpOrderedMetadata];
+const M64: &[Mod] = &[Mod::Sp];
+const M65: &[Mod] = &[Mod::ScaleVec2X];
+const M66: &[Mod] = &[Mod::ScaleVec4X];
+const M67: &[Mod] = &[Mod::AccF32];
+const M68: &[Mod] = &[Mod::AccF16];
+const M69: &[Mod] = &[Mod::Mmio];
+const M70: &[Mod] = &[Mod::Sys];
+const M71: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
+const M72: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
+const M73: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
+const M74: &[Mod] = &[Mod::And, Mod::Or];
+const M75: &[Mod] = &[Mod::Add, Mod::And, Mod::Or];
+const M76: &[Mod] = &[Mod::A1d, Mod::A2d];
+const M77: &[Mod] = &[Mod::N16x128b];
+const M78: &[Mod] = &[Mod::X128];
+const M79: &[Mod] = &[Mod::N16x256b];
+const M80: &[Mod] = &[Mod::X64, Mod::X128];
+const M81: &[Mod] = &[Mod::KindI8];
+const M82: &[Mod] = &[Mod::Ashift];
+const M83: &[Mod] = &[Mod::CollectorAFill, Mod::CollectorAUse];
+const M84: &[Mod] = &[Mod::KindMxf4];
+const M85: &[Mod] = &[Mod::KindMxf4nvf4];
+const M86: &[Mod] = &[Mod::KindMxf8f6f4];
+const M87: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16];
+const M88: &[Mod] = &[Mod::ScaleVec1X, Mod::ScaleVec4X, Mod::Block16];
+const M89: &[Mod] = &[Mod::ScaleVec1X];
+const M90: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16, Mod::Block32];
+const M91: &[Mod] = &[Mod::GlobalAddress];
+const M92: &[Mod] = &[
     Mod::Rank,
     Mod::Elemtype,
     Mod::InterleaveLayout,
@@ -3708,19 +3666,20 @@ const M91: &[Mod] = &[
     Mod::FillMode,
     Mod::SwizzleAtomicity,
 ];
-const M92: &[Mod] = &[Mod::SwizzleAtomicity];
-const M93: &[Mod] = &[Mod::GlobalStride];
-const M94: &[Mod] = &[Mod::BoxDim, Mod::GlobalDim, Mod::ElementStride];
-const M95: &[Mod] = &[Mod::Uni];
-const M96: &[Mod] = &[Mod::Cube, Mod::Acube];
-const M97: &[Mod] = &[Mod::N2dms, Mod::A2dms];
-const M98: &[Mod] = &[Mod::N2dms];
-const M99: &[Mod] = &[Mod::A2dms];
-const M100: &[Mod] = &[Mod::Ballot];
-const M101: &[Mod] = &[Mod::M16n16k16];
-const M102: &[Mod] = &[Mod::M8n32k16];
-const M103: &[Mod] = &[Mod::M32n8k16];
-const M104: &[Mod] = &[Mod::M16n16k8];
+const M93: &[Mod] = &[Mod::SwizzleAtomicity];
+const M94: &[Mod] = &[Mod::GlobalStride];
+const M95: &[Mod] = &[Mod::BoxDim, Mod::GlobalDim, Mod::ElementStride];
+const M96: &[Mod] = &[Mod::Uni];
+const M97: &[Mod] = &[Mod::Cube, Mod::Acube];
+const M98: &[Mod] = &[Mod::N2dms, Mod::A2dms];
+const M99: &[Mod] = &[Mod::N2dms];
+const M100: &[Mod] = &[Mod::A2dms];
+const M101: &[Mod] = &[Mod::V2];
+const M102: &[Mod] = &[Mod::Ballot];
+const M103: &[Mod] = &[Mod::M16n16k16];
+const M104: &[Mod] = &[Mod::M8n32k16];
+const M105: &[Mod] = &[Mod::M32n8k16];
+const M106: &[Mod] = &[Mod::M16n16k8];
 
 /// The table, sorted by opcode; within one, in the order of the files.
 pub static FORMS: &[Form] = &[
@@ -3758,8 +3717,8 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[],
-        gates: G2,
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G2) }],
+        gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::abs"),
     },
@@ -3933,7 +3892,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G14) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::add"),
@@ -3984,7 +3943,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G14) }],
         gates: G17,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::addc"),
@@ -4064,7 +4023,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G31) },
+            Rule { when: &[Condition::TypeIn(0, T3)], then: Consequence::Gates(G31) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
@@ -4099,9 +4058,9 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T2), Condition::Has(M5)], then: Consequence::Gates(G34) },
-            Rule { when: &[Condition::TypeIn(0, T2), Condition::Has(M3)], then: Consequence::Gates(G35) },
-            Rule { when: &[Condition::TypeIn(0, T3)], then: Consequence::Gates(G36) },
+            Rule { when: &[Condition::TypeIn(0, T3), Condition::Has(M5)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::TypeIn(0, T3), Condition::Has(M3)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::TypeIn(0, T4)], then: Consequence::Gates(G36) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
@@ -4134,10 +4093,10 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T4)], then: Consequence::Gates(G37) },
-            Rule { when: &[Condition::TypeIn(0, T2), Condition::Has(M5)], then: Consequence::Gates(G34) },
-            Rule { when: &[Condition::TypeIn(0, T2), Condition::Has(M3)], then: Consequence::Gates(G35) },
-            Rule { when: &[Condition::TypeIn(0, T3)], then: Consequence::Gates(G38) },
+            Rule { when: &[Condition::TypeIn(0, T5)], then: Consequence::Gates(G37) },
+            Rule { when: &[Condition::TypeIn(0, T3), Condition::Has(M5)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::TypeIn(0, T3), Condition::Has(M3)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::TypeIn(0, T4)], then: Consequence::Gates(G36) },
         ],
         gates: G32,
         carry: CarryFlag { reads: false, writes: false },
@@ -4168,9 +4127,9 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T5)], then: Consequence::Gates(G39) },
-            Rule { when: &[Condition::TypeIn(0, T6), Condition::Has(M5)], then: Consequence::Gates(G34) },
-            Rule { when: &[Condition::TypeIn(0, T6), Condition::Has(M3)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::TypeIn(0, T6)], then: Consequence::Gates(G38) },
+            Rule { when: &[Condition::TypeIn(0, T7), Condition::Has(M5)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::TypeIn(0, T7), Condition::Has(M3)], then: Consequence::Gates(G35) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
@@ -4206,13 +4165,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G40) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G39) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G41,
+        gates: G40,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4310,7 +4269,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G46) },
+            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G31) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
@@ -4347,9 +4306,11 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G40) },
+            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G44) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G45) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G39) },
         ],
-        gates: G47,
+        gates: G32,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4380,8 +4341,12 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G44) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G45) },
+            Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T8)], then: Consequence::Gates(G37) },
+            Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T9)], then: Consequence::Gates(G46) },
         ],
-        gates: G47,
+        gates: G32,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4412,8 +4377,12 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G44) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G45) },
+            Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T10)], then: Consequence::Gates(G41) },
+            Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T11)], then: Consequence::Gates(G46) },
         ],
-        gates: G47,
+        gates: G32,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4428,7 +4397,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G48) }],
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G47) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
@@ -4444,8 +4413,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G49) }],
-        gates: G50,
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G48) }],
+        gates: G49,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4461,8 +4430,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G51) }],
-        gates: G52,
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G50) }],
+        gates: G51,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4479,8 +4448,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G51) }],
-        gates: G52,
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G50) }],
+        gates: G51,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4496,8 +4465,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G51) }],
-        gates: G52,
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G50) }],
+        gates: G51,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4514,8 +4483,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G51) }],
-        gates: G52,
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G50) }],
+        gates: G51,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4528,7 +4497,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("membermask", Kind::Source, Ty::Fixed(Type::B32))],
         rules: &[],
-        gates: G53,
+        gates: G52,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::BarWarpSync),
     },
@@ -4543,8 +4512,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G55) }],
-        gates: G56,
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G54) }],
+        gates: G55,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4559,8 +4528,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G55) }],
-        gates: G56,
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G54) }],
+        gates: G55,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4582,8 +4551,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G55) }],
-        gates: G56,
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G54) }],
+        gates: G55,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4606,8 +4575,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G55) }],
-        gates: G56,
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G54) }],
+        gates: G55,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4629,8 +4598,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G55) }],
-        gates: G56,
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G54) }],
+        gates: G55,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4653,8 +4622,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G55) }],
-        gates: G56,
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G54) }],
+        gates: G55,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4671,8 +4640,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 2,
         operands: &[],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G57) }],
-        gates: G58,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G56) }],
+        gates: G57,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::BarrierCluster),
     },
@@ -4684,8 +4653,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 2,
         operands: &[],
-        rules: &[Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G57) }],
-        gates: G59,
+        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G56) }],
+        gates: G58,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::BarrierCluster),
     },
@@ -4703,7 +4672,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G60,
+        gates: G59,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::bfe"),
     },
@@ -4722,7 +4691,7 @@ pub static FORMS: &[Form] = &[
             read("len", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G61,
+        gates: G60,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::bfi"),
     },
@@ -4735,7 +4704,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G62,
+        gates: G61,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::bfind"),
     },
@@ -4752,7 +4721,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G63,
+        gates: G62,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::bmsk"),
     },
@@ -4778,7 +4747,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G64,
+        gates: G63,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::brev"),
     },
@@ -4791,7 +4760,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G65,
+        gates: G64,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Brkpt),
     },
@@ -4807,7 +4776,7 @@ pub static FORMS: &[Form] = &[
             read("list", Kind::BranchTargets, Ty::None),
         ],
         rules: &[],
-        gates: G66,
+        gates: G65,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::BrxIdx),
     },
@@ -4839,8 +4808,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 2,
         operands: &[read("dst", Kind::Address, Ty::None), read("mbar", Kind::Address, Ty::None)],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G68) }],
-        gates: G69,
+        rules: &[Rule { when: &[Condition::Has(M13)], then: Consequence::Gates(G67) }],
+        gates: G68,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TryCancel),
     },
@@ -4853,7 +4822,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B128))],
         rules: &[],
-        gates: G71,
+        gates: G70,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::QueryCancel),
     },
@@ -4866,7 +4835,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B128))],
         rules: &[],
-        gates: G71,
+        gates: G70,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::QueryCancel),
     },
@@ -4888,7 +4857,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::B128)),
         ],
         rules: &[],
-        gates: G71,
+        gates: G70,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::QueryCancel),
     },
@@ -4901,7 +4870,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G76,
+        gates: G75,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::clz"),
     },
@@ -4931,7 +4900,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G77,
+        gates: G76,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::copysign"),
     },
@@ -4968,7 +4937,7 @@ pub static FORMS: &[Form] = &[
             read("src-size", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[],
-        gates: G82,
+        gates: G81,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -4993,7 +4962,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G82,
+        gates: G81,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -5019,7 +4988,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G82,
+        gates: G81,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -5043,7 +5012,7 @@ pub static FORMS: &[Form] = &[
             read("ignore-src", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G83,
+        gates: G82,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -5069,7 +5038,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G83,
+        gates: G82,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -5082,7 +5051,7 @@ pub static FORMS: &[Form] = &[
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G84,
+        gates: G83,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -5095,7 +5064,7 @@ pub static FORMS: &[Form] = &[
         head: 2,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G85,
+        gates: G84,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -5108,7 +5077,7 @@ pub static FORMS: &[Form] = &[
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G86,
+        gates: G85,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -5128,7 +5097,7 @@ pub static FORMS: &[Form] = &[
         head: 3,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G87,
+        gates: G86,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncArrive),
     },
@@ -5152,7 +5121,7 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G89,
+        gates: G88,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5178,7 +5147,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G89,
+        gates: G88,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5202,7 +5171,7 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G89,
+        gates: G88,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5225,7 +5194,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
         ],
         rules: &[],
-        gates: G89,
+        gates: G88,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5250,7 +5219,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G89,
+        gates: G88,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5278,8 +5247,8 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G92) }],
-        gates: G89,
+        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G91) }],
+        gates: G88,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5303,8 +5272,8 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
             read("mask", Kind::Source, Ty::Fixed(Type::U16)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G92) }],
-        gates: G89,
+        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G91) }],
+        gates: G88,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5330,8 +5299,8 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
             read("mask", Kind::Source, Ty::Fixed(Type::U16)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G92) }],
-        gates: G89,
+        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G91) }],
+        gates: G88,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5362,35 +5331,35 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M12)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T7)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::Has(M13)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::Has(M14)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T9)], Fault::Types),
-            },
-            Rule {
                 when: &[Condition::Has(M15)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T10)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M15), Condition::TypeIn(0, T11)],
+                when: &[Condition::Has(M16)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T14)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M9)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M9), Condition::TypeIn(0, T16)],
                 then: Consequence::Needs(&[Condition::Has(M6)], Fault::Missing("noftz")),
             },
             Rule {
                 when: &[Condition::Has(M6)],
-                then: Consequence::Needs(&[Condition::Has(M15)], Fault::Illegal(M6)),
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Illegal(M6)),
             },
             Rule {
                 when: &[Condition::Has(M6)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Illegal(M6)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Illegal(M6)),
             },
         ],
-        gates: G93,
+        gates: G92,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5418,23 +5387,23 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M12)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
+                when: &[Condition::Has(M15)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M13)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::Has(M14)],
+                when: &[Condition::Has(M16)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M15)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T14)], Fault::Types),
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M9)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Types),
             },
         ],
-        gates: G93,
+        gates: G92,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5459,7 +5428,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G94,
+        gates: G93,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -5472,7 +5441,7 @@ pub static FORMS: &[Form] = &[
         head: 3,
         operands: &[],
         rules: &[],
-        gates: G95,
+        gates: G94,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -5485,7 +5454,7 @@ pub static FORMS: &[Form] = &[
         head: 3,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G97,
+        gates: G96,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -5515,10 +5484,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G99) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
         ],
-        gates: G102,
+        gates: G101,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5550,10 +5519,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G99) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
         ],
-        gates: G102,
+        gates: G101,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5584,10 +5553,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G99) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
         ],
-        gates: G102,
+        gates: G101,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5620,10 +5589,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G99) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
         ],
-        gates: G102,
+        gates: G101,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5654,10 +5623,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G99) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
         ],
-        gates: G102,
+        gates: G101,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5690,10 +5659,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G99) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
         ],
-        gates: G102,
+        gates: G101,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5724,10 +5693,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G99) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
         ],
-        gates: G102,
+        gates: G101,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5760,10 +5729,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G99) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
         ],
-        gates: G102,
+        gates: G101,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5793,12 +5762,12 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G101) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G103) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G104) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G99) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G102) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G103) },
         ],
-        gates: G102,
+        gates: G101,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5830,12 +5799,12 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G101) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G103) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G104) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G99) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G102) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G103) },
         ],
-        gates: G102,
+        gates: G101,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5866,12 +5835,12 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G101) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G105) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G99) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G104) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G105) },
         ],
-        gates: G102,
+        gates: G101,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5904,12 +5873,12 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G101) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G105) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G99) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G104) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G105) },
         ],
-        gates: G102,
+        gates: G101,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5940,10 +5909,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G99) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
         ],
-        gates: G107,
+        gates: G106,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5976,10 +5945,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G99) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
         ],
-        gates: G107,
+        gates: G106,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6008,15 +5977,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::HasNot(M21)], Fault::Illegal(M20)),
+                when: &[Condition::Has(M21)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M21)),
             },
             Rule {
-                when: &[Condition::Has(M22)],
-                then: Consequence::Needs(&[Condition::HasNot(M21)], Fault::Illegal(M22)),
+                when: &[Condition::Has(M23)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M23)),
             },
         ],
-        gates: G102,
+        gates: G101,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6045,15 +6014,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::HasNot(M21)], Fault::Illegal(M20)),
+                when: &[Condition::Has(M21)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M21)),
             },
             Rule {
-                when: &[Condition::Has(M22)],
-                then: Consequence::Needs(&[Condition::HasNot(M21)], Fault::Illegal(M22)),
+                when: &[Condition::Has(M23)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M23)),
             },
         ],
-        gates: G102,
+        gates: G101,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6081,7 +6050,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G108,
+        gates: G107,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6112,15 +6081,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::HasNot(M21)], Fault::Illegal(M20)),
+                when: &[Condition::Has(M21)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M21)),
             },
             Rule {
-                when: &[Condition::Has(M22)],
-                then: Consequence::Needs(&[Condition::HasNot(M21)], Fault::Illegal(M22)),
+                when: &[Condition::Has(M23)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M23)),
             },
         ],
-        gates: G109,
+        gates: G108,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6151,15 +6120,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::HasNot(M21)], Fault::Illegal(M20)),
+                when: &[Condition::Has(M21)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M21)),
             },
             Rule {
-                when: &[Condition::Has(M22)],
-                then: Consequence::Needs(&[Condition::HasNot(M21)], Fault::Illegal(M22)),
+                when: &[Condition::Has(M23)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M23)),
             },
         ],
-        gates: G109,
+        gates: G108,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6189,7 +6158,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G110,
+        gates: G109,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6216,7 +6185,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G111,
+        gates: G110,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6244,7 +6213,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G111,
+        gates: G110,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6272,7 +6241,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G111,
+        gates: G110,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6300,7 +6269,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G111,
+        gates: G110,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6327,7 +6296,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G112,
+        gates: G111,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6355,7 +6324,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G113,
+        gates: G112,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6383,7 +6352,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G114,
+        gates: G113,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6407,7 +6376,7 @@ pub static FORMS: &[Form] = &[
             read("total-size", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G115,
+        gates: G114,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -6444,7 +6413,7 @@ pub static FORMS: &[Form] = &[
             read("access-property", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G115,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -6461,36 +6430,36 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M23), Condition::TypeIn(0, T15)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T16)], Fault::Illegal(M23)),
+                when: &[Condition::Has(M24), Condition::TypeIn(0, T20)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T21)], Fault::Illegal(M24)),
             },
             Rule {
-                when: &[Condition::Has(M23), Condition::TypeIn(0, T17)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T18)], Fault::Illegal(M23)),
+                when: &[Condition::Has(M24), Condition::TypeIn(0, T22)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T23)], Fault::Illegal(M24)),
             },
             Rule {
-                when: &[Condition::Has(M23), Condition::TypeIn(0, T8)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T19)], Fault::Illegal(M23)),
+                when: &[Condition::Has(M24), Condition::TypeIn(0, T13)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M24)),
             },
             Rule {
-                when: &[Condition::Has(M23), Condition::TypeIn(0, T6)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T20)], Fault::Illegal(M23)),
+                when: &[Condition::Has(M24), Condition::TypeIn(0, T7)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M24)),
             },
             Rule {
-                when: &[Condition::Has(M23), Condition::TypeIn(0, T21)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T22)], Fault::Illegal(M23)),
+                when: &[Condition::Has(M24), Condition::TypeIn(0, T26)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T27)], Fault::Illegal(M24)),
             },
             Rule {
-                when: &[Condition::Has(M23), Condition::TypeIn(0, T23)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M23)),
+                when: &[Condition::Has(M24), Condition::TypeIn(0, T28)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T29)], Fault::Illegal(M24)),
             },
             Rule {
-                when: &[Condition::Has(M23), Condition::TypeIn(0, T25)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Illegal(M23)),
+                when: &[Condition::Has(M24), Condition::TypeIn(0, T30)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M24)),
             },
             Rule {
-                when: &[Condition::Has(M23), Condition::TypeIn(0, T27)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T6)], Fault::Illegal(M23)),
+                when: &[Condition::Has(M24), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Illegal(M24)),
             },
         ],
         gates: &[],
@@ -6509,8 +6478,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F16)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M24), Condition::TypeIn(0, T1)],
-            then: Consequence::Gates(G116),
+            when: &[Condition::Has(M25), Condition::TypeIn(0, T2)],
+            then: Consequence::Gates(G117),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -6534,8 +6503,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M24), Condition::TypeIn(0, T1)],
-            then: Consequence::Gates(G116),
+            when: &[Condition::Has(M25), Condition::TypeIn(0, T2)],
+            then: Consequence::Gates(G117),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -6553,8 +6522,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F64)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M24), Condition::TypeIn(0, T1)],
-            then: Consequence::Gates(G116),
+            when: &[Condition::Has(M25), Condition::TypeIn(0, T2)],
+            then: Consequence::Gates(G117),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -6572,7 +6541,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G117,
+        gates: G118,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_int"),
     },
@@ -6588,8 +6557,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M24), Condition::TypeIn(1, T28)],
-            then: Consequence::Gates(G118),
+            when: &[Condition::Has(M25), Condition::TypeIn(1, T33)],
+            then: Consequence::Gates(G119),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -6613,8 +6582,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M24), Condition::TypeIn(1, T28)],
-            then: Consequence::Gates(G118),
+            when: &[Condition::Has(M25), Condition::TypeIn(1, T33)],
+            then: Consequence::Gates(G119),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -6632,8 +6601,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M24), Condition::TypeIn(1, T28)],
-            then: Consequence::Gates(G118),
+            when: &[Condition::Has(M25), Condition::TypeIn(1, T33)],
+            then: Consequence::Gates(G119),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -6651,7 +6620,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G117,
+        gates: G118,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::int_to_float"),
     },
@@ -6822,7 +6791,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G116) }],
+        rules: &[Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G117) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
@@ -6838,8 +6807,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G119) }],
-        gates: G120,
+        rules: &[Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G120) }],
+        gates: G121,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6855,7 +6824,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G117,
+        gates: G118,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6871,7 +6840,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G117,
+        gates: G118,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6887,7 +6856,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F16)).wider(),
         ],
         rules: &[],
-        gates: G117,
+        gates: G118,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6903,7 +6872,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F64)).wider(),
         ],
         rules: &[],
-        gates: G117,
+        gates: G118,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6919,7 +6888,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G117,
+        gates: G118,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6940,7 +6909,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G123) }],
+        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G124) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -6959,7 +6928,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::F32))],
-        rules: &[Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G123) }],
+        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G124) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -6975,7 +6944,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)),
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G123) }],
+        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G124) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -6997,8 +6966,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)),
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G125) }],
-        gates: G126,
+        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G126) }],
+        gates: G127,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
     },
@@ -7020,8 +6989,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
             read("b", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G123) }],
-        gates: G127,
+        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G124) }],
+        gates: G128,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -7043,8 +7012,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G123) }],
-        gates: G127,
+        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G124) }],
+        gates: G128,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -7067,8 +7036,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G123) }],
-        gates: G127,
+        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G124) }],
+        gates: G128,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_stochastic"),
     },
@@ -7091,8 +7060,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G123) }],
-        gates: G127,
+        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G124) }],
+        gates: G128,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_stochastic"),
     },
@@ -7115,7 +7084,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G130,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -7137,7 +7106,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G130,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7150,7 +7119,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: &[],
+        gates: G130,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7396,8 +7365,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G139) },
-            Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G140) },
+            Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G139) },
+            Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G140) },
         ],
         gates: G141,
         carry: CarryFlag { reads: false, writes: false },
@@ -7412,8 +7381,8 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G139) },
-            Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G140) },
+            Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G139) },
+            Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G140) },
         ],
         gates: G142,
         carry: CarryFlag { reads: false, writes: false },
@@ -7447,7 +7416,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G144) }],
+        rules: &[Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G144) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
@@ -7464,7 +7433,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G144) }],
+        rules: &[Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G144) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div"),
@@ -7481,7 +7450,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G145) }],
+        rules: &[Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G145) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div"),
@@ -7633,8 +7602,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M31), Condition::HasNot(M32)], then: Consequence::Gates(G155) },
+            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G24) },
+            Rule { when: &[Condition::Has(M32), Condition::HasNot(M33)], then: Consequence::Gates(G155) },
         ],
         gates: G156,
         carry: CarryFlag { reads: false, writes: false },
@@ -7649,8 +7618,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M31), Condition::HasNot(M32)], then: Consequence::Gates(G155) },
+            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G24) },
+            Rule { when: &[Condition::Has(M32), Condition::HasNot(M33)], then: Consequence::Gates(G155) },
         ],
         gates: G156,
         carry: CarryFlag { reads: false, writes: false },
@@ -7665,8 +7634,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M31), Condition::HasNot(M32)], then: Consequence::Gates(G155) },
+            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G24) },
+            Rule { when: &[Condition::Has(M32), Condition::HasNot(M33)], then: Consequence::Gates(G155) },
         ],
         gates: G156,
         carry: CarryFlag { reads: false, writes: false },
@@ -7681,8 +7650,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M31), Condition::HasNot(M32)], then: Consequence::Gates(G155) },
+            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G24) },
+            Rule { when: &[Condition::Has(M32), Condition::HasNot(M33)], then: Consequence::Gates(G155) },
         ],
         gates: G156,
         carry: CarryFlag { reads: false, writes: false },
@@ -8012,8 +7981,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Address),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G139) },
-            Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G140) },
+            Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G139) },
+            Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G140) },
         ],
         gates: G173,
         carry: CarryFlag { reads: false, writes: false },
@@ -8058,22 +8027,22 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T31)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T32)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G179) },
             Rule {
-                when: &[Condition::Has(M35), Condition::TypeIn(0, T31)],
+                when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34), Condition::TypeIn(0, T32)],
+                when: &[Condition::Has(M34), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
@@ -8084,18 +8053,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G179) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G180) },
             Rule {
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M42), Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M42)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M42), Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M42)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -8134,22 +8103,22 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T31)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T32)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G179) },
             Rule {
-                when: &[Condition::Has(M35), Condition::TypeIn(0, T31)],
+                when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34), Condition::TypeIn(0, T32)],
+                when: &[Condition::Has(M34), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
@@ -8160,18 +8129,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G179) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G180) },
             Rule {
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M42), Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M42)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M42), Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M42)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -8205,22 +8174,22 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T31)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T32)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G179) },
             Rule {
-                when: &[Condition::Has(M35), Condition::TypeIn(0, T31)],
+                when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34), Condition::TypeIn(0, T32)],
+                when: &[Condition::Has(M34), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
@@ -8231,18 +8200,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G179) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G180) },
             Rule {
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M42), Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M42)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M42), Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M42)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -8282,22 +8251,22 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T31)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T32)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G179) },
             Rule {
-                when: &[Condition::Has(M35), Condition::TypeIn(0, T31)],
+                when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34), Condition::TypeIn(0, T32)],
+                when: &[Condition::Has(M34), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
@@ -8308,18 +8277,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G179) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G180) },
             Rule {
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M42), Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M42)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M42), Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M42)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -8350,22 +8319,22 @@ pub static FORMS: &[Form] = &[
         operands: &[write("d", Kind::Register, Ty::Pick(0)).wider(), read("a", Kind::Address, Ty::None)],
         rules: &[
             Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T31)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T32)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G179) },
             Rule {
-                when: &[Condition::Has(M35), Condition::TypeIn(0, T31)],
+                when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34), Condition::TypeIn(0, T32)],
+                when: &[Condition::Has(M34), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
@@ -8376,18 +8345,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G179) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G180) },
             Rule {
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M42), Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M42)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M42), Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M42)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -8425,22 +8394,22 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T31)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T32)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G179) },
             Rule {
-                when: &[Condition::Has(M35), Condition::TypeIn(0, T31)],
+                when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34), Condition::TypeIn(0, T32)],
+                when: &[Condition::Has(M34), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
@@ -8451,18 +8420,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G179) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G180) },
             Rule {
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M42), Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M42)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M42), Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M42)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M42)),
             },
         ],
         gates: &[],
@@ -8493,22 +8462,22 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T31)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T32)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G179) },
             Rule {
-                when: &[Condition::Has(M35), Condition::TypeIn(0, T31)],
+                when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34), Condition::TypeIn(0, T32)],
+                when: &[Condition::Has(M34), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
@@ -8519,18 +8488,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G179) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G180) },
             Rule {
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M42), Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M42)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M42), Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M42)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M42)),
             },
         ],
         gates: &[],
@@ -8557,7 +8526,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G188,
+        gates: G189,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8581,7 +8550,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G188,
+        gates: G189,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8605,7 +8574,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G188,
+        gates: G189,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8629,7 +8598,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G189,
+        gates: G190,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8653,7 +8622,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G189,
+        gates: G190,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8677,7 +8646,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G189,
+        gates: G190,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8702,7 +8671,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G189,
+        gates: G190,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8727,7 +8696,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G189,
+        gates: G190,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8751,7 +8720,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G191,
+        gates: G192,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8775,7 +8744,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G191,
+        gates: G192,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8791,17 +8760,17 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M5)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::HasNot(M5)], then: Consequence::Gates(G179) },
             Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
         ],
-        gates: G192,
+        gates: G193,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
     },
@@ -8833,7 +8802,7 @@ pub static FORMS: &[Form] = &[
             read("immLut", Kind::Immediate, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G193,
+        gates: G194,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -8853,7 +8822,7 @@ pub static FORMS: &[Form] = &[
             read("q", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G194,
+        gates: G195,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -8871,7 +8840,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G195,
+        gates: G196,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
     },
@@ -8888,7 +8857,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G196) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G197) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
@@ -8960,8 +8929,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G197,
+        rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G14) }],
+        gates: G198,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::mad"),
     },
@@ -9015,7 +8984,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G198,
+        gates: G199,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::madc"),
     },
@@ -9032,8 +9001,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G198,
+        rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G14) }],
+        gates: G199,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::madc"),
     },
@@ -9050,7 +9019,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G199,
+        gates: G200,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mapa),
     },
@@ -9067,7 +9036,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G200,
+        gates: G201,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -9084,7 +9053,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G200,
+        gates: G201,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -9159,7 +9128,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G204,
+        gates: G205,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::max3"),
     },
@@ -9175,8 +9144,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
-        gates: G205,
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G206) }],
+        gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
     },
@@ -9198,8 +9167,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
-        gates: G205,
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G206) }],
+        gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
     },
@@ -9266,7 +9235,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G208) }],
+        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G209) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
@@ -9283,7 +9252,7 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
         rules: &[],
-        gates: G209,
+        gates: G210,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9296,7 +9265,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G210,
+        gates: G211,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9308,8 +9277,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G211) }],
-        gates: G212,
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G212) }],
+        gates: G213,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9327,8 +9296,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G211) }],
-        gates: G212,
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G212) }],
+        gates: G213,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9340,8 +9309,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G211) }],
-        gates: G213,
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G212) }],
+        gates: G214,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9359,8 +9328,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G211) }],
-        gates: G213,
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G212) }],
+        gates: G214,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9375,8 +9344,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G211) }],
-        gates: G214,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G212) }],
+        gates: G215,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9397,8 +9366,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G211) }],
-        gates: G214,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G212) }],
+        gates: G215,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9414,8 +9383,11 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G211) }],
-        gates: G217,
+        rules: &[
+            Rule { when: &[Condition::HasNot(M47)], then: Consequence::Gates(G218) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G212) },
+        ],
+        gates: G215,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9437,8 +9409,11 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G211) }],
-        gates: G217,
+        rules: &[
+            Rule { when: &[Condition::HasNot(M47)], then: Consequence::Gates(G218) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G212) },
+        ],
+        gates: G215,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9454,8 +9429,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G218) }],
-        gates: G214,
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G219) }],
+        gates: G215,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9478,8 +9453,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G218) }],
-        gates: G214,
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G219) }],
+        gates: G215,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9500,8 +9475,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G211) }],
-        gates: G219,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G212) }],
+        gates: G220,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9524,8 +9499,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G211) }],
-        gates: G219,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G212) }],
+        gates: G220,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9540,8 +9515,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G211) }],
-        gates: G222,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G212) }],
+        gates: G223,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9562,8 +9537,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G211) }],
-        gates: G222,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G212) }],
+        gates: G223,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9579,8 +9554,11 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G211) }],
-        gates: G225,
+        rules: &[
+            Rule { when: &[Condition::HasNot(M47)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G212) },
+        ],
+        gates: G223,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9602,8 +9580,11 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G211) }],
-        gates: G225,
+        rules: &[
+            Rule { when: &[Condition::HasNot(M47)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G212) },
+        ],
+        gates: G223,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9624,8 +9605,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G226) }],
-        gates: G222,
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G227) }],
+        gates: G223,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9648,8 +9629,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G226) }],
-        gates: G222,
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G227) }],
+        gates: G223,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9670,8 +9651,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G211) }],
-        gates: G227,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G212) }],
+        gates: G228,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9694,8 +9675,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G211) }],
-        gates: G227,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G212) }],
+        gates: G228,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9711,8 +9692,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G211) }],
-        gates: G230,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G212) }],
+        gates: G231,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9734,8 +9715,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G211) }],
-        gates: G230,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G212) }],
+        gates: G231,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9751,8 +9732,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G211) }],
-        gates: G233,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G212) }],
+        gates: G234,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9775,8 +9756,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G211) }],
-        gates: G233,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G212) }],
+        gates: G234,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9793,8 +9774,8 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G211) }],
-        gates: G236,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G212) }],
+        gates: G237,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9817,8 +9798,8 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G211) }],
-        gates: G236,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G212) }],
+        gates: G237,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9835,8 +9816,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G211) }],
-        gates: G239,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G212) }],
+        gates: G240,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9860,8 +9841,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G211) }],
-        gates: G239,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G212) }],
+        gates: G240,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9877,7 +9858,7 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G242,
+        gates: G243,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9890,7 +9871,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G244,
+        gates: G245,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -9903,7 +9884,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G245,
+        gates: G246,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -9978,7 +9959,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G246,
+        gates: G247,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::min3"),
     },
@@ -9994,8 +9975,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
-        gates: G247,
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G248) }],
+        gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
     },
@@ -10017,8 +9998,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
-        gates: G247,
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G248) }],
+        gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
     },
@@ -10085,7 +10066,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G250) }],
+        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G251) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
@@ -10114,10 +10095,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[Rule {
-            when: &[Condition::TypeIn(3, T33)],
-            then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
+            when: &[Condition::TypeIn(3, T38)],
+            then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
         }],
-        gates: G251,
+        gates: G252,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10145,18 +10126,18 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G252) },
             Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G253) },
+            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G254) },
             Rule {
-                when: &[Condition::TypeIn(3, T33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
+                when: &[Condition::TypeIn(3, T38)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(3, T34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Types),
+                when: &[Condition::TypeIn(3, T8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G254,
+        gates: G255,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10184,10 +10165,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G255) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G253) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G256) },
+            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G254) },
         ],
-        gates: G254,
+        gates: G255,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10215,11 +10196,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G256) },
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G255) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G253) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G257) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G256) },
+            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G254) },
         ],
-        gates: G254,
+        gates: G255,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10248,12 +10229,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G257) },
-            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G258) },
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G259) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G258) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G259) },
             Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G260) },
+            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G261) },
         ],
-        gates: G254,
+        gates: G255,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10282,11 +10263,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G261) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G253) },
             Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G262) },
+            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G254) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G263) },
         ],
-        gates: G254,
+        gates: G255,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10315,11 +10296,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G263) },
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G262) },
             Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G264) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G263) },
+            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G265) },
         ],
-        gates: G254,
+        gates: G255,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10349,12 +10330,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G266) },
             Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G267) },
             Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G268) },
             Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G269) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G270) },
         ],
-        gates: G254,
+        gates: G255,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10383,19 +10364,19 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G271) },
-            Rule { when: &[Condition::TypeIn(0, T34)], then: Consequence::Gates(G272) },
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G273) },
+            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G272) },
+            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G273) },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G274) },
             Rule {
-                when: &[Condition::TypeIn(3, T33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
+                when: &[Condition::TypeIn(3, T38)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(3, T34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Types),
+                when: &[Condition::TypeIn(3, T8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G274,
+        gates: G275,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10424,17 +10405,17 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G273) },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G274) },
             Rule {
-                when: &[Condition::TypeIn(3, T33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
+                when: &[Condition::TypeIn(3, T38)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(3, T34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Types),
+                when: &[Condition::TypeIn(3, T8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G275,
+        gates: G276,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10466,15 +10447,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(3, T33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
+                when: &[Condition::TypeIn(3, T38)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(3, T34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Types),
+                when: &[Condition::TypeIn(3, T8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G277,
+        gates: G278,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10506,15 +10487,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(3, T33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
+                when: &[Condition::TypeIn(3, T38)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(3, T34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Types),
+                when: &[Condition::TypeIn(3, T8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G277,
+        gates: G278,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10545,7 +10526,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G277,
+        gates: G278,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10576,7 +10557,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G277,
+        gates: G278,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10607,7 +10588,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G277,
+        gates: G278,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10638,7 +10619,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G277,
+        gates: G278,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10670,7 +10651,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G277,
+        gates: G278,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10702,7 +10683,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[],
-        gates: G277,
+        gates: G278,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10734,7 +10715,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G277,
+        gates: G278,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10766,7 +10747,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[],
-        gates: G277,
+        gates: G278,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10798,26 +10779,26 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[
-            Rule { when: &[Condition::TypeIn(0, T34)], then: Consequence::Gates(G278) },
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G273) },
+            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G279) },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G274) },
             Rule {
-                when: &[Condition::TypeIn(0, T34)],
-                then: Consequence::Needs(&[Condition::Has(M62)], Fault::Illegal(M63)),
+                when: &[Condition::TypeIn(0, T8)],
+                then: Consequence::Needs(&[Condition::Has(M63)], Fault::Illegal(M64)),
             },
             Rule {
-                when: &[Condition::Has(M61)],
-                then: Consequence::Needs(&[Condition::Has(M62)], Fault::Illegal(M63)),
+                when: &[Condition::Has(M62)],
+                then: Consequence::Needs(&[Condition::Has(M63)], Fault::Illegal(M64)),
             },
             Rule {
-                when: &[Condition::TypeIn(3, T33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
+                when: &[Condition::TypeIn(3, T38)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(3, T34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Types),
+                when: &[Condition::TypeIn(3, T8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G279,
+        gates: G280,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10850,15 +10831,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(3, T33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
+                when: &[Condition::TypeIn(3, T38)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(3, T34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Types),
+                when: &[Condition::TypeIn(3, T8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G275,
+        gates: G276,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10894,7 +10875,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G283,
+        gates: G284,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10931,12 +10912,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M64)],
-                then: Consequence::Needs(&[Condition::TypeIn(4, T35)], Fault::Types),
+                when: &[Condition::Has(M65)],
+                then: Consequence::Needs(&[Condition::TypeIn(4, T39)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M65), Condition::TypeIn(4, T35)], then: Consequence::Gates(G286) },
+            Rule { when: &[Condition::Has(M66), Condition::TypeIn(4, T39)], then: Consequence::Gates(G287) },
         ],
-        gates: G283,
+        gates: G284,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10972,7 +10953,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G283,
+        gates: G284,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11011,7 +10992,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G289,
+        gates: G290,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11051,12 +11032,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M64)],
-                then: Consequence::Needs(&[Condition::TypeIn(4, T35)], Fault::Types),
+                when: &[Condition::Has(M65)],
+                then: Consequence::Needs(&[Condition::TypeIn(4, T39)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M65), Condition::TypeIn(4, T35)], then: Consequence::Gates(G286) },
+            Rule { when: &[Condition::Has(M66), Condition::TypeIn(4, T39)], then: Consequence::Gates(G287) },
         ],
-        gates: G289,
+        gates: G290,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11095,7 +11076,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G283,
+        gates: G284,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11124,7 +11105,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M35), Condition::TypeIn(0, T31)],
+            when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
             then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
         }],
         gates: &[],
@@ -11149,7 +11130,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G290,
+        gates: G291,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MovMatrix),
     },
@@ -11165,7 +11146,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G291) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G292) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -11183,7 +11164,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G292,
+        gates: G293,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
     },
@@ -11199,7 +11180,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G293) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G294) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -11305,19 +11286,19 @@ pub static FORMS: &[Form] = &[
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Address, Ty::None)],
         rules: &[
             Rule {
-                when: &[Condition::Has(M12)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T7)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::Has(M14)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
-            },
-            Rule {
                 when: &[Condition::Has(M15)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T14)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T40)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M9)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Types),
             },
         ],
-        gates: G296,
+        gates: G297,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11338,19 +11319,19 @@ pub static FORMS: &[Form] = &[
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Address, Ty::None)],
         rules: &[
             Rule {
-                when: &[Condition::Has(M12)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T7)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::Has(M14)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
-            },
-            Rule {
                 when: &[Condition::Has(M15)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T14)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T40)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M9)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Types),
             },
         ],
-        gates: G296,
+        gates: G297,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11371,19 +11352,19 @@ pub static FORMS: &[Form] = &[
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Address, Ty::None)],
         rules: &[
             Rule {
-                when: &[Condition::Has(M12)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T7)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::Has(M14)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
-            },
-            Rule {
                 when: &[Condition::Has(M15)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T14)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T40)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M9)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Types),
             },
         ],
-        gates: G296,
+        gates: G297,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11407,49 +11388,49 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G303) },
+            Rule { when: &[Condition::Has(M67)], then: Consequence::Gates(G304) },
             Rule {
-                when: &[Condition::Has(M66)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M66)),
-            },
-            Rule {
-                when: &[Condition::Has(M66)],
-                then: Consequence::Needs(&[Condition::Has(M15)], Fault::Illegal(M66)),
-            },
-            Rule {
-                when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
+                when: &[Condition::Has(M67)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M67)),
             },
             Rule {
                 when: &[Condition::Has(M67)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M67)),
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Illegal(M67)),
             },
             Rule {
-                when: &[Condition::Has(M67)],
-                then: Consequence::Needs(&[Condition::Has(M15)], Fault::Illegal(M67)),
+                when: &[Condition::TypeIn(0, T16)],
+                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T39)],
-                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
+                when: &[Condition::Has(M68)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Illegal(M68)),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T40)],
+                when: &[Condition::Has(M68)],
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Illegal(M68)),
+            },
+            Rule {
+                when: &[Condition::TypeIn(0, T43)],
+                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::TypeIn(0, T44)],
                 then: Consequence::Needs(&[Condition::Has(M43)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M33)),
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Illegal(M8)),
             },
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M14)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Types),
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
             },
         ],
-        gates: G296,
+        gates: G297,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11474,49 +11455,49 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G303) },
+            Rule { when: &[Condition::Has(M67)], then: Consequence::Gates(G304) },
             Rule {
-                when: &[Condition::Has(M66)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M66)),
-            },
-            Rule {
-                when: &[Condition::Has(M66)],
-                then: Consequence::Needs(&[Condition::Has(M15)], Fault::Illegal(M66)),
-            },
-            Rule {
-                when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
+                when: &[Condition::Has(M67)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M67)),
             },
             Rule {
                 when: &[Condition::Has(M67)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M67)),
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Illegal(M67)),
             },
             Rule {
-                when: &[Condition::Has(M67)],
-                then: Consequence::Needs(&[Condition::Has(M15)], Fault::Illegal(M67)),
+                when: &[Condition::TypeIn(0, T16)],
+                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T39)],
-                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
+                when: &[Condition::Has(M68)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Illegal(M68)),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T40)],
+                when: &[Condition::Has(M68)],
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Illegal(M68)),
+            },
+            Rule {
+                when: &[Condition::TypeIn(0, T43)],
+                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::TypeIn(0, T44)],
                 then: Consequence::Needs(&[Condition::Has(M43)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M33)),
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Illegal(M8)),
             },
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M14)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Types),
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
             },
         ],
-        gates: G296,
+        gates: G297,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11541,49 +11522,49 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G303) },
+            Rule { when: &[Condition::Has(M67)], then: Consequence::Gates(G304) },
             Rule {
-                when: &[Condition::Has(M66)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M66)),
-            },
-            Rule {
-                when: &[Condition::Has(M66)],
-                then: Consequence::Needs(&[Condition::Has(M15)], Fault::Illegal(M66)),
-            },
-            Rule {
-                when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
+                when: &[Condition::Has(M67)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M67)),
             },
             Rule {
                 when: &[Condition::Has(M67)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M67)),
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Illegal(M67)),
             },
             Rule {
-                when: &[Condition::Has(M67)],
-                then: Consequence::Needs(&[Condition::Has(M15)], Fault::Illegal(M67)),
+                when: &[Condition::TypeIn(0, T16)],
+                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T39)],
-                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
+                when: &[Condition::Has(M68)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Illegal(M68)),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T40)],
+                when: &[Condition::Has(M68)],
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Illegal(M68)),
+            },
+            Rule {
+                when: &[Condition::TypeIn(0, T43)],
+                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::TypeIn(0, T44)],
                 then: Consequence::Needs(&[Condition::Has(M43)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M33)),
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Illegal(M8)),
             },
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M14)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Types),
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
             },
         ],
-        gates: G296,
+        gates: G297,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11606,27 +11587,27 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(0, T39)],
-                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
+                when: &[Condition::TypeIn(0, T43)],
+                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T40)],
+                when: &[Condition::TypeIn(0, T44)],
                 then: Consequence::Needs(&[Condition::Has(M43)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M33)),
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Illegal(M8)),
             },
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
+                when: &[Condition::TypeIn(0, T16)],
+                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
         ],
-        gates: G304,
+        gates: G305,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -11650,27 +11631,27 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(0, T39)],
-                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
+                when: &[Condition::TypeIn(0, T43)],
+                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T40)],
+                when: &[Condition::TypeIn(0, T44)],
                 then: Consequence::Needs(&[Condition::Has(M43)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M33)),
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Illegal(M8)),
             },
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
+                when: &[Condition::TypeIn(0, T16)],
+                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
         ],
-        gates: G304,
+        gates: G305,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -11694,27 +11675,27 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(0, T39)],
-                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
+                when: &[Condition::TypeIn(0, T43)],
+                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T40)],
+                when: &[Condition::TypeIn(0, T44)],
                 then: Consequence::Needs(&[Condition::Has(M43)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M33)),
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Illegal(M8)),
             },
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
+                when: &[Condition::TypeIn(0, T16)],
+                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
         ],
-        gates: G304,
+        gates: G305,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -11737,35 +11718,35 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M33)),
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Illegal(M8)),
             },
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M14), Condition::TypeIn(0, T45)],
-                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
+                when: &[Condition::Has(M7), Condition::TypeIn(0, T49)],
+                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::Has(M12)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T7)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::Has(M14)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Types),
+                when: &[Condition::TypeIn(0, T16)],
+                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M15)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M9)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T51)], Fault::Types),
             },
         ],
-        gates: G305,
+        gates: G306,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -11790,35 +11771,35 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M33)),
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Illegal(M8)),
             },
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M14), Condition::TypeIn(0, T45)],
-                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
+                when: &[Condition::Has(M7), Condition::TypeIn(0, T49)],
+                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::Has(M12)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T7)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::Has(M14)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Types),
+                when: &[Condition::TypeIn(0, T16)],
+                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M15)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M9)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T51)], Fault::Types),
             },
         ],
-        gates: G305,
+        gates: G306,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -11843,35 +11824,35 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M33)),
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Illegal(M8)),
             },
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M14), Condition::TypeIn(0, T45)],
-                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
+                when: &[Condition::Has(M7), Condition::TypeIn(0, T49)],
+                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T11)],
-                then: Consequence::Needs(&[Condition::Has(M33)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::Has(M12)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T7)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::Has(M14)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Types),
+                when: &[Condition::TypeIn(0, T16)],
+                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M15)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M9)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T51)], Fault::Types),
             },
         ],
-        gates: G305,
+        gates: G306,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -11884,7 +11865,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Source, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G306,
+        gates: G307,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Nanosleep),
     },
@@ -11922,8 +11903,8 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[],
-        gates: G307,
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G308) }],
+        gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::neg"),
     },
@@ -11992,7 +11973,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 15)],
         rules: &[],
-        gates: G308,
+        gates: G309,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -12005,7 +11986,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G309,
+        gates: G310,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -12018,7 +11999,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G310,
+        gates: G311,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::popc"),
     },
@@ -12031,7 +12012,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G311,
+        gates: G312,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -12044,7 +12025,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G311,
+        gates: G312,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -12057,7 +12038,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G311,
+        gates: G312,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -12070,7 +12051,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G314,
+        gates: G315,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -12088,7 +12069,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G315,
+        gates: G316,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::prmt"),
     },
@@ -12100,7 +12081,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G316) }],
+        rules: &[Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G317) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
@@ -12113,7 +12094,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G316) }],
+        rules: &[Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G317) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -12126,7 +12107,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G317) }],
+        rules: &[Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G318) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -12140,7 +12121,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G318,
+        gates: G319,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
     },
@@ -12168,7 +12149,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G319) },
+            Rule { when: &[Condition::TypeIn(0, T3)], then: Consequence::Gates(G31) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
@@ -12202,9 +12183,9 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T5)], then: Consequence::Gates(G321) },
-            Rule { when: &[Condition::TypeIn(0, T6), Condition::Has(M5)], then: Consequence::Gates(G322) },
-            Rule { when: &[Condition::TypeIn(0, T6), Condition::Has(M3)], then: Consequence::Gates(G323) },
+            Rule { when: &[Condition::TypeIn(0, T6)], then: Consequence::Gates(G38) },
+            Rule { when: &[Condition::TypeIn(0, T7), Condition::Has(M5)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::TypeIn(0, T7), Condition::Has(M3)], then: Consequence::Gates(G35) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
@@ -12239,13 +12220,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G324) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G321) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G325,
+        gates: G322,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12260,7 +12241,7 @@ pub static FORMS: &[Form] = &[
             slot("add", C31),
             slot("noftz", C33),
             optional("cache_hint", C25),
-            slot("type", C281),
+            slot("type", C34),
         ],
         ignored: T0,
         head: 0,
@@ -12340,7 +12321,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G330) },
+            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G31) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
@@ -12376,9 +12357,11 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G324) },
+            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G44) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G323) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G321) },
         ],
-        gates: G331,
+        gates: G320,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12408,8 +12391,12 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G44) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G323) },
+            Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T8)], then: Consequence::Gates(G37) },
+            Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T9)], then: Consequence::Gates(G46) },
         ],
-        gates: G331,
+        gates: G320,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12439,8 +12426,12 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G44) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G323) },
+            Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T10)], then: Consequence::Gates(G41) },
+            Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T11)], then: Consequence::Gates(G46) },
         ],
-        gates: G331,
+        gates: G320,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12455,7 +12446,7 @@ pub static FORMS: &[Form] = &[
             optional("shared::cluster", C87),
             slot("bulk_mbarrier", C64),
             slot("reduction", C92),
-            slot("type", C282),
+            slot("type", C281),
         ],
         ignored: &[],
         head: 1,
@@ -12466,23 +12457,23 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M12)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
+                when: &[Condition::Has(M15)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M13)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::Has(M14)],
+                when: &[Condition::Has(M16)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M15)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M9)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T40)], Fault::Types),
             },
         ],
-        gates: G332,
+        gates: G324,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreAsync),
     },
@@ -12494,7 +12485,7 @@ pub static FORMS: &[Form] = &[
             slot("async", C62),
             optional("mmio", C172),
             slot("release", C152),
-            slot("async_scope", C283),
+            slot("async_scope", C282),
             optional("global", C19),
             slot("add", C31),
             slot("type", C15),
@@ -12503,14 +12494,14 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M68)], then: Consequence::Gates(G333) },
+            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G325) },
             Rule {
-                when: &[Condition::Has(M68)],
-                then: Consequence::Needs(&[Condition::Has(M69)], Fault::Illegal(M68)),
+                when: &[Condition::Has(M69)],
+                then: Consequence::Needs(&[Condition::Has(M70)], Fault::Illegal(M69)),
             },
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G334) },
+            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G326) },
         ],
-        gates: G332,
+        gates: G324,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12527,7 +12518,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G335,
+        gates: G327,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -12544,7 +12535,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G335,
+        gates: G327,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -12567,7 +12558,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G336,
+        gates: G328,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -12636,7 +12627,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G337,
+        gates: G329,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
     },
@@ -12680,7 +12671,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.stype d, a, b",
         section: "9.7.6.1",
-        slots: &[slot("CmpOp", C284), optional("ftz", C0), slot("dtype", C285), slot("stype", C261)],
+        slots: &[slot("CmpOp", C283), optional("ftz", C0), slot("dtype", C284), slot("stype", C261)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12690,20 +12681,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M24)),
-            },
-            Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T48)], Fault::Comparison),
+                when: &[Condition::Has(M25)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M25)),
             },
             Rule {
                 when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T49)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T52)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M72)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T50)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T53)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -12715,10 +12706,10 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.stype d, a, b, {!}c",
         section: "9.7.6.1",
         slots: &[
-            slot("CmpOp", C284),
+            slot("CmpOp", C283),
             slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("dtype", C285),
+            slot("dtype", C284),
             slot("stype", C261),
         ],
         ignored: T0,
@@ -12731,20 +12722,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M24)),
-            },
-            Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T48)], Fault::Comparison),
+                when: &[Condition::Has(M25)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M25)),
             },
             Rule {
                 when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T49)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T52)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M72)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T50)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T53)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -12755,7 +12746,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.f16.stype d, a, b",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C284), optional("ftz", C0), slot("f16", C121), slot("stype", C286)],
+        slots: &[slot("CmpOp", C283), optional("ftz", C0), slot("f16", C121), slot("stype", C285)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12765,12 +12756,8 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T51)], Fault::Illegal(M24)),
-            },
-            Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T48)], Fault::Comparison),
+                when: &[Condition::Has(M25)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T55)], Fault::Illegal(M25)),
             },
             Rule {
                 when: &[Condition::Has(M71)],
@@ -12778,7 +12765,11 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M72)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T53)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T56)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T57)], Fault::Comparison),
             },
         ],
         gates: G1,
@@ -12790,11 +12781,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.f16.stype d, a, b, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C284),
+            slot("CmpOp", C283),
             slot("BoolOp", C24),
             optional("ftz", C0),
             slot("f16", C121),
-            slot("stype", C286),
+            slot("stype", C285),
         ],
         ignored: T0,
         head: 0,
@@ -12806,12 +12797,8 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T51)], Fault::Illegal(M24)),
-            },
-            Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T48)], Fault::Comparison),
+                when: &[Condition::Has(M25)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T55)], Fault::Illegal(M25)),
             },
             Rule {
                 when: &[Condition::Has(M71)],
@@ -12819,7 +12806,11 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M72)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T53)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T56)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T57)], Fault::Comparison),
             },
         ],
         gates: G1,
@@ -12830,7 +12821,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.bf16.stype d, a, b",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C284), slot("bf16", C122), slot("stype", C287)],
+        slots: &[slot("CmpOp", C283), slot("bf16", C122), slot("stype", C286)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12840,19 +12831,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T48)], Fault::Comparison),
-            },
-            Rule {
                 when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T52)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M72)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T55)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T58)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T59)], Fault::Comparison),
             },
         ],
-        gates: G338,
+        gates: G330,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12860,7 +12851,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.bf16.stype d, a, b, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C284), slot("BoolOp", C24), slot("bf16", C122), slot("stype", C287)],
+        slots: &[slot("CmpOp", C283), slot("BoolOp", C24), slot("bf16", C122), slot("stype", C286)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12871,19 +12862,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T48)], Fault::Comparison),
-            },
-            Rule {
                 when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T52)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M72)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T55)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T58)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T59)], Fault::Comparison),
             },
         ],
-        gates: G338,
+        gates: G330,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12891,7 +12882,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.f16 d, a:f16, b:f16",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C284), optional("ftz", C0), slot("dtype", C288), slot("f16", C121)],
+        slots: &[slot("CmpOp", C283), optional("ftz", C0), slot("dtype", C287), slot("f16", C121)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12900,10 +12891,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F16)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M70)],
-            then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
+            when: &[Condition::Has(M71)],
+            then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
         }],
-        gates: G339,
+        gates: G331,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12912,10 +12903,10 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16 d, a:f16, b:f16, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C284),
+            slot("CmpOp", C283),
             slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("dtype", C288),
+            slot("dtype", C287),
             slot("f16", C121),
         ],
         ignored: T0,
@@ -12927,10 +12918,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M70)],
-            then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
+            when: &[Condition::Has(M71)],
+            then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
         }],
-        gates: G339,
+        gates: G331,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12938,7 +12929,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.dtype.bf16 d, a:bf16, b:bf16",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C284), slot("dtype", C288), slot("bf16", C122)],
+        slots: &[slot("CmpOp", C283), slot("dtype", C287), slot("bf16", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12947,10 +12938,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::Bf16)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M70)],
-            then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
+            when: &[Condition::Has(M71)],
+            then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
         }],
-        gates: G338,
+        gates: G330,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12958,7 +12949,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.dtype.bf16 d, a:bf16, b:bf16, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C284), slot("BoolOp", C24), slot("dtype", C288), slot("bf16", C122)],
+        slots: &[slot("CmpOp", C283), slot("BoolOp", C24), slot("dtype", C287), slot("bf16", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12968,10 +12959,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M70)],
-            then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
+            when: &[Condition::Has(M71)],
+            then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
         }],
-        gates: G338,
+        gates: G330,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12979,7 +12970,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C284), optional("ftz", C0), slot("dtype", C289), slot("f16x2", C128)],
+        slots: &[slot("CmpOp", C283), optional("ftz", C0), slot("dtype", C288), slot("f16x2", C128)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12989,10 +12980,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
+                when: &[Condition::Has(M71)],
+                then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T13)], then: Consequence::Gates(G340) },
+            Rule { when: &[Condition::TypeIn(0, T18)], then: Consequence::Gates(G332) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -13003,10 +12994,10 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C284),
+            slot("CmpOp", C283),
             slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("dtype", C289),
+            slot("dtype", C288),
             slot("f16x2", C128),
         ],
         ignored: T0,
@@ -13019,10 +13010,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
+                when: &[Condition::Has(M71)],
+                then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T13)], then: Consequence::Gates(G340) },
+            Rule { when: &[Condition::TypeIn(0, T18)], then: Consequence::Gates(G332) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -13032,7 +13023,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C284), slot("dtype", C290), slot("bf16x2", C129)],
+        slots: &[slot("CmpOp", C283), slot("dtype", C289), slot("bf16x2", C129)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13041,10 +13032,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::Bf16x2)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M70)],
-            then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
+            when: &[Condition::Has(M71)],
+            then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
         }],
-        gates: G341,
+        gates: G333,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -13052,7 +13043,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C284), slot("BoolOp", C24), slot("dtype", C290), slot("bf16x2", C129)],
+        slots: &[slot("CmpOp", C283), slot("BoolOp", C24), slot("dtype", C289), slot("bf16x2", C129)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13062,10 +13053,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M70)],
-            then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
+            when: &[Condition::Has(M71)],
+            then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
         }],
-        gates: G341,
+        gates: G333,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -13073,7 +13064,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setmaxnreg,
         syntax: "setmaxnreg.action.sync.aligned.u32 a<imm 24..256>",
         section: "9.7.19.5",
-        slots: &[slot("action", C291), slot("sync", C44), slot("aligned", C51), slot("u32", C36)],
+        slots: &[slot("action", C290), slot("sync", C44), slot("aligned", C51), slot("u32", C36)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Immediate, Ty::Pick(0)).range(24, 256)],
@@ -13086,7 +13077,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.type p[|q], a, b",
         section: "9.7.6.2",
-        slots: &[slot("CmpOp", C284), optional("ftz", C0), slot("type", C261)],
+        slots: &[slot("CmpOp", C283), optional("ftz", C0), slot("type", C261)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13096,20 +13087,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Illegal(M24)),
-            },
-            Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Comparison),
+                when: &[Condition::Has(M25)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M25)),
             },
             Rule {
                 when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T52)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M72)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T54)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -13120,7 +13111,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.type p[|q], a, b, {!}c",
         section: "9.7.6.2",
-        slots: &[slot("CmpOp", C284), slot("BoolOp", C24), optional("ftz", C0), slot("type", C261)],
+        slots: &[slot("CmpOp", C283), slot("BoolOp", C24), optional("ftz", C0), slot("type", C261)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13131,20 +13122,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Illegal(M24)),
-            },
-            Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Comparison),
+                when: &[Condition::Has(M25)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M25)),
             },
             Rule {
                 when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T52)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M72)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T54)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -13155,7 +13146,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.f16 p, a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C284), optional("ftz", C0), slot("f16", C121)],
+        slots: &[slot("CmpOp", C283), optional("ftz", C0), slot("f16", C121)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13164,8 +13155,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M70)],
-            then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
+            when: &[Condition::Has(M71)],
+            then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -13175,7 +13166,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16 p, a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C284), slot("BoolOp", C24), optional("ftz", C0), slot("f16", C121)],
+        slots: &[slot("CmpOp", C283), slot("BoolOp", C24), optional("ftz", C0), slot("f16", C121)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13185,8 +13176,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M70)],
-            then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
+            when: &[Condition::Has(M71)],
+            then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -13196,7 +13187,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.f16x2 p[|q], a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C284), optional("ftz", C0), slot("f16x2", C128)],
+        slots: &[slot("CmpOp", C283), optional("ftz", C0), slot("f16x2", C128)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13205,8 +13196,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M70)],
-            then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
+            when: &[Condition::Has(M71)],
+            then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -13216,7 +13207,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C284), slot("BoolOp", C24), optional("ftz", C0), slot("f16x2", C128)],
+        slots: &[slot("CmpOp", C283), slot("BoolOp", C24), optional("ftz", C0), slot("f16x2", C128)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13226,8 +13217,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M70)],
-            then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
+            when: &[Condition::Has(M71)],
+            then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -13237,7 +13228,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.bf16 p, a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C284), slot("bf16", C122)],
+        slots: &[slot("CmpOp", C283), slot("bf16", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13246,10 +13237,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M70)],
-            then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
+            when: &[Condition::Has(M71)],
+            then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
         }],
-        gates: G344,
+        gates: G336,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -13257,7 +13248,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp.bf16 p, a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C284), slot("BoolOp", C24), slot("bf16", C122)],
+        slots: &[slot("CmpOp", C283), slot("BoolOp", C24), slot("bf16", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13267,10 +13258,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M70)],
-            then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
+            when: &[Condition::Has(M71)],
+            then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
         }],
-        gates: G344,
+        gates: G336,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -13278,7 +13269,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.bf16x2 p[|q], a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C284), slot("bf16x2", C129)],
+        slots: &[slot("CmpOp", C283), slot("bf16x2", C129)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13287,10 +13278,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M70)],
-            then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
+            when: &[Condition::Has(M71)],
+            then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
         }],
-        gates: G345,
+        gates: G337,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -13298,7 +13289,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp.bf16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C284), slot("BoolOp", C24), slot("bf16x2", C129)],
+        slots: &[slot("CmpOp", C283), slot("BoolOp", C24), slot("bf16x2", C129)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13308,10 +13299,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M70)],
-            then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
+            when: &[Condition::Has(M71)],
+            then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
         }],
-        gates: G345,
+        gates: G337,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -13319,7 +13310,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shf,
         syntax: "shf.direction.mode.b32 d, a, b, c:u32",
         section: "9.7.8.7",
-        slots: &[slot("direction", C292), slot("mode", C58), slot("b32", C6)],
+        slots: &[slot("direction", C291), slot("mode", C58), slot("b32", C6)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -13329,7 +13320,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G346,
+        gates: G338,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::shf"),
     },
@@ -13337,7 +13328,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shfl,
         syntax: "shfl.mode.b32 d[|p], a, b:u32, c:u32",
         section: "9.7.9.5",
-        slots: &[slot("mode", C293), slot("b32", C6)],
+        slots: &[slot("mode", C292), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13347,7 +13338,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G347,
+        gates: G339,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -13355,7 +13346,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shfl,
         syntax: "shfl.sync.mode.b32 d[|p], a, b:u32, c:u32, membermask:b32",
         section: "9.7.9.6",
-        slots: &[slot("sync", C44), slot("mode", C293), slot("b32", C6)],
+        slots: &[slot("sync", C44), slot("mode", C292), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13366,7 +13357,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G348,
+        gates: G340,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -13391,7 +13382,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shr,
         syntax: "shr.type d, a, b:u32",
         section: "9.7.8.9",
-        slots: &[slot("type", C294)],
+        slots: &[slot("type", C293)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13461,7 +13452,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G349) }],
+        rules: &[Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G341) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt_approx"),
@@ -13474,7 +13465,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G349) }],
+        rules: &[Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G341) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -13487,7 +13478,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G350) }],
+        rules: &[Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G342) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -13498,8 +13489,8 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.11",
         slots: &[
             optional("weak", C164),
-            optional("store_space", C295),
-            optional("cop", C296),
+            optional("store_space", C294),
+            optional("cop", C295),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
             slot("memory_type", C167),
@@ -13514,22 +13505,22 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T31)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T32)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G179) },
             Rule {
-                when: &[Condition::Has(M35), Condition::TypeIn(0, T31)],
+                when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34), Condition::TypeIn(0, T32)],
+                when: &[Condition::Has(M34), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
@@ -13540,18 +13531,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G179) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G180) },
             Rule {
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M42), Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M42)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M42), Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M42)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -13568,8 +13559,8 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.11",
         slots: &[
             optional("weak", C164),
-            optional("store_space", C295),
-            optional("level1_eviction", C297),
+            optional("store_space", C294),
+            optional("level1_eviction", C296),
             optional("level2_eviction", C169),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
@@ -13585,22 +13576,22 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T31)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T32)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G179) },
             Rule {
-                when: &[Condition::Has(M35), Condition::TypeIn(0, T31)],
+                when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34), Condition::TypeIn(0, T32)],
+                when: &[Condition::Has(M34), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
@@ -13611,18 +13602,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G179) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G180) },
             Rule {
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M42), Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M42)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M42), Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M42)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -13639,7 +13630,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.11",
         slots: &[
             slot("volatile", C170),
-            optional("store_space", C295),
+            optional("store_space", C294),
             optional("wide_vec", C40),
             slot("memory_type", C167),
         ],
@@ -13651,22 +13642,22 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T31)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T32)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G179) },
             Rule {
-                when: &[Condition::Has(M35), Condition::TypeIn(0, T31)],
+                when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34), Condition::TypeIn(0, T32)],
+                when: &[Condition::Has(M34), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
@@ -13677,18 +13668,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G179) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G180) },
             Rule {
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M42), Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M42)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M42), Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M42)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -13707,7 +13698,7 @@ pub static FORMS: &[Form] = &[
             slot("order", C280),
             slot("scope", C22),
             optional("shared_or_global", C23),
-            optional("level1_eviction", C297),
+            optional("level1_eviction", C296),
             optional("level2_eviction", C169),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
@@ -13723,22 +13714,22 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T31)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T32)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G179) },
             Rule {
-                when: &[Condition::Has(M35), Condition::TypeIn(0, T31)],
+                when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34), Condition::TypeIn(0, T32)],
+                when: &[Condition::Has(M34), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
@@ -13749,18 +13740,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G179) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G180) },
             Rule {
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M42), Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M42)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M42), Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M42)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -13787,22 +13778,22 @@ pub static FORMS: &[Form] = &[
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0)).wider()],
         rules: &[
             Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T31)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T32)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G179) },
             Rule {
-                when: &[Condition::Has(M35), Condition::TypeIn(0, T31)],
+                when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34), Condition::TypeIn(0, T32)],
+                when: &[Condition::Has(M34), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
             },
             Rule {
@@ -13813,18 +13804,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G179) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G180) },
             Rule {
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M42), Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M42)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M42), Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M42)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M42)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -13842,10 +13833,10 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("async", C62),
             optional("weak", C164),
-            optional("async_shared", C298),
+            optional("async_shared", C297),
             slot("bulk_mbarrier", C64),
             optional("vec", C38),
-            slot("type", C299),
+            slot("type", C298),
         ],
         ignored: &[],
         head: 1,
@@ -13855,10 +13846,10 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M35), Condition::TypeIn(0, T31)],
+            when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
             then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
         }],
-        gates: G357,
+        gates: G349,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreAsync),
     },
@@ -13870,22 +13861,22 @@ pub static FORMS: &[Form] = &[
             slot("async", C62),
             optional("mmio", C172),
             slot("release", C152),
-            slot("async_scope", C283),
+            slot("async_scope", C282),
             optional("global", C19),
-            slot("type", C299),
+            slot("type", C298),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M68)], then: Consequence::Gates(G333) },
+            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G325) },
             Rule {
-                when: &[Condition::Has(M68)],
-                then: Consequence::Needs(&[Condition::Has(M69)], Fault::Illegal(M68)),
+                when: &[Condition::Has(M69)],
+                then: Consequence::Needs(&[Condition::Has(M70)], Fault::Illegal(M69)),
             },
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G358) },
+            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G350) },
         ],
-        gates: G357,
+        gates: G349,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::St),
     },
@@ -13898,7 +13889,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G359,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackRestore),
     },
@@ -13911,7 +13902,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G360,
+        gates: G352,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackSave),
     },
@@ -13935,7 +13926,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G361,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -13959,7 +13950,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G361,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -13983,7 +13974,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G361,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -13994,7 +13985,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8", C300),
+            slot("m16n8", C299),
             slot("x1", C178),
             slot("trans", C179),
             optional("ss", C83),
@@ -14007,7 +13998,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G363,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14018,7 +14009,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8", C300),
+            slot("m16n8", C299),
             slot("x2", C181),
             slot("trans", C179),
             optional("ss", C83),
@@ -14031,7 +14022,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G363,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14042,7 +14033,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8", C300),
+            slot("m16n8", C299),
             slot("x4", C182),
             slot("trans", C179),
             optional("ss", C83),
@@ -14055,7 +14046,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G363,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14071,7 +14062,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G364) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G356) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -14089,7 +14080,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G365,
+        gates: G357,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
     },
@@ -14105,7 +14096,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G366) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G358) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -14131,7 +14122,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub{.rn}.bhalf d, a, b",
         section: "9.7.4.2",
-        slots: &[optional("rn", C10), slot("bhalf", C301)],
+        slots: &[optional("rn", C10), slot("bhalf", C300)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14190,8 +14181,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G369,
+        rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G14) }],
+        gates: G361,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::sub"),
     },
@@ -14199,7 +14190,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub{.rnd}{.sat}.f32.atype d, a, c",
         section: "9.7.5.2",
-        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C302)],
+        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C301)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14225,7 +14216,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G372,
+        gates: G364,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::subc"),
     },
@@ -14241,8 +14232,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G372,
+        rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G14) }],
+        gates: G364,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::subc"),
     },
@@ -14251,12 +14242,12 @@ pub static FORMS: &[Form] = &[
         syntax: "suld.b.geom{.cop}{.vec}.dtype.out_of_bounds d.vec+, [surface]",
         section: "9.7.11.1",
         slots: &[
-            slot("b", C303),
-            slot("geom", C304),
-            optional("cop", C305),
+            slot("b", C302),
+            slot("geom", C303),
+            optional("cop", C304),
             optional("vec", C38),
-            slot("dtype", C306),
-            slot("out_of_bounds", C307),
+            slot("dtype", C305),
+            slot("out_of_bounds", C306),
         ],
         ignored: &[],
         head: 1,
@@ -14266,7 +14257,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(M35)],
-            then: Consequence::Needs(&[Condition::TypeIn(0, T56)], Fault::Vector),
+            then: Consequence::Needs(&[Condition::TypeIn(0, T60)], Fault::Vector),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -14276,7 +14267,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Suq,
         syntax: "suq.query.b32 d, [surfref]",
         section: "9.7.11.4",
-        slots: &[slot("query", C308), slot("b32", C6)],
+        slots: &[slot("query", C307), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("surfref", Kind::Handle, Ty::None)],
@@ -14290,31 +14281,31 @@ pub static FORMS: &[Form] = &[
         syntax: "sured.b.op.geom.ctype.out_of_bounds [surface], c+",
         section: "9.7.11.3",
         slots: &[
-            slot("b", C303),
-            slot("op", C309),
-            slot("geom", C310),
-            slot("ctype", C311),
-            slot("out_of_bounds", C307),
+            slot("b", C302),
+            slot("op", C308),
+            slot("geom", C309),
+            slot("ctype", C310),
+            slot("out_of_bounds", C306),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("surface", Kind::Texels, Ty::None), read("c", Kind::Source, Ty::Pick(0)).wider()],
         rules: &[
             Rule {
-                when: &[Condition::Has(M15)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T14)], Fault::Illegal(M15)),
+                when: &[Condition::Has(M9)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M14)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M14)),
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T40)], Fault::Illegal(M7)),
             },
-            Rule { when: &[Condition::Has(M14), Condition::TypeIn(0, T1)], then: Consequence::Gates(G378) },
+            Rule { when: &[Condition::Has(M7), Condition::TypeIn(0, T2)], then: Consequence::Gates(G370) },
             Rule {
-                when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Illegal(M73)),
+                when: &[Condition::Has(M74)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M74)),
             },
         ],
-        gates: G379,
+        gates: G371,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sured),
     },
@@ -14323,20 +14314,20 @@ pub static FORMS: &[Form] = &[
         syntax: "sured.p.op.geom.ctype.out_of_bounds [surface], c+",
         section: "9.7.11.3",
         slots: &[
-            slot("p", C312),
-            slot("op", C309),
-            slot("geom", C310),
-            slot("ctype", C313),
-            slot("out_of_bounds", C307),
+            slot("p", C311),
+            slot("op", C308),
+            slot("geom", C309),
+            slot("ctype", C312),
+            slot("out_of_bounds", C306),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("surface", Kind::Texels, Ty::None), read("c", Kind::Source, Ty::Pick(0)).wider()],
         rules: &[Rule {
-            when: &[Condition::Has(M74)],
-            then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Illegal(M74)),
+            when: &[Condition::Has(M75)],
+            then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M75)),
         }],
-        gates: G381,
+        gates: G373,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sured),
     },
@@ -14345,12 +14336,12 @@ pub static FORMS: &[Form] = &[
         syntax: "sust.b.geom{.cop}{.vec}.ctype.out_of_bounds [surface], c.vec+",
         section: "9.7.11.2",
         slots: &[
-            slot("b", C303),
-            slot("geom", C304),
-            optional("cop", C314),
+            slot("b", C302),
+            slot("geom", C303),
+            optional("cop", C313),
             optional("vec", C38),
-            slot("ctype", C306),
-            slot("out_of_bounds", C307),
+            slot("ctype", C305),
+            slot("out_of_bounds", C306),
         ],
         ignored: &[],
         head: 1,
@@ -14360,7 +14351,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(M35)],
-            then: Consequence::Needs(&[Condition::TypeIn(0, T56)], Fault::Vector),
+            then: Consequence::Needs(&[Condition::TypeIn(0, T60)], Fault::Vector),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -14371,12 +14362,12 @@ pub static FORMS: &[Form] = &[
         syntax: "sust.p.geom{.cop}{.vec}.b32.out_of_bounds [surface], c.vec+",
         section: "9.7.11.2",
         slots: &[
-            slot("p", C312),
-            slot("geom", C304),
-            optional("cop", C314),
+            slot("p", C311),
+            slot("geom", C303),
+            optional("cop", C313),
             optional("vec", C38),
             slot("b32", C6),
-            slot("out_of_bounds", C307),
+            slot("out_of_bounds", C306),
         ],
         ignored: &[],
         head: 1,
@@ -14384,8 +14375,8 @@ pub static FORMS: &[Form] = &[
             read("surface", Kind::Texels, Ty::None),
             read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G383) }],
-        gates: G384,
+        rules: &[Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G375) }],
+        gates: G376,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sust),
     },
@@ -14402,7 +14393,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G385,
+        gates: G377,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::szext"),
     },
@@ -14415,7 +14406,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G386,
+        gates: G378,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::tanh_approx"),
     },
@@ -14428,7 +14419,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G386,
+        gates: G378,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -14436,12 +14427,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tanh,
         syntax: "tanh.approx.bhalf d, a",
         section: "9.7.4.9",
-        slots: &[slot("approx", C74), slot("bhalf", C315)],
+        slots: &[slot("approx", C74), slot("bhalf", C314)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G386,
+        gates: G378,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -14450,7 +14441,7 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.alloc.cta_group.sync.aligned{.cta_space}.b32 [dst], columns:u32",
         section: "9.7.16.7.1",
         slots: &[
-            slot("alloc", C316),
+            slot("alloc", C315),
             slot("cta_group", C102),
             slot("sync", C44),
             slot("aligned", C51),
@@ -14464,10 +14455,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
         ],
-        gates: G391,
+        gates: G383,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -14476,7 +14467,7 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.dealloc.cta_group.sync.aligned.b32 taddr:b32, columns:u32",
         section: "9.7.16.7.1",
         slots: &[
-            slot("dealloc", C317),
+            slot("dealloc", C316),
             slot("cta_group", C102),
             slot("sync", C44),
             slot("aligned", C51),
@@ -14489,10 +14480,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
         ],
-        gates: G392,
+        gates: G384,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -14501,7 +14492,7 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.relinquish_alloc_permit.cta_group.sync.aligned",
         section: "9.7.16.7.1",
         slots: &[
-            slot("relinquish_alloc_permit", C318),
+            slot("relinquish_alloc_permit", C317),
             slot("cta_group", C102),
             slot("sync", C44),
             slot("aligned", C51),
@@ -14510,10 +14501,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
         ],
-        gates: G393,
+        gates: G385,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -14522,12 +14513,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.sync.aligned.shape.num{.pack::16b}.b32 d.frag, [taddr]",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C319),
+            slot("ld", C318),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C320),
-            slot("num", C321),
-            optional("pack::16b", C322),
+            slot("shape", C319),
+            slot("num", C320),
+            optional("pack::16b", C321),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -14538,15 +14529,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M76)],
-                then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M76)),
+                when: &[Condition::Has(M77)],
+                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Illegal(M77)),
             },
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
             },
         ],
-        gates: G398,
+        gates: G390,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -14555,12 +14546,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.sync.aligned.16x32bx2.num{.pack::16b}.b32 d.frag, [taddr], split<imm>:u32",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C319),
+            slot("ld", C318),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("16x32bx2", C323),
-            slot("num", C321),
-            optional("pack::16b", C322),
+            slot("16x32bx2", C322),
+            slot("num", C320),
+            optional("pack::16b", C321),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -14572,15 +14563,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M76)],
-                then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M76)),
+                when: &[Condition::Has(M77)],
+                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Illegal(M77)),
             },
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
             },
         ],
-        gates: G398,
+        gates: G390,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -14592,9 +14583,9 @@ pub static FORMS: &[Form] = &[
             slot("st", C269),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C320),
-            slot("num", C321),
-            optional("unpack::16b", C324),
+            slot("shape", C319),
+            slot("num", C320),
+            optional("unpack::16b", C323),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -14605,15 +14596,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M76)],
-                then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M76)),
+                when: &[Condition::Has(M77)],
+                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Illegal(M77)),
             },
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
             },
         ],
-        gates: G400,
+        gates: G392,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorSt),
     },
@@ -14625,9 +14616,9 @@ pub static FORMS: &[Form] = &[
             slot("st", C269),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("16x32bx2", C323),
-            slot("num", C321),
-            optional("unpack::16b", C324),
+            slot("16x32bx2", C322),
+            slot("num", C320),
+            optional("unpack::16b", C323),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -14639,15 +14630,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M76)],
-                then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M76)),
+                when: &[Condition::Has(M77)],
+                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Illegal(M77)),
             },
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M78)),
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
             },
         ],
-        gates: G400,
+        gates: G392,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorSt),
     },
@@ -14655,12 +14646,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.wait.sync.aligned",
         section: "9.7.16.8.4",
-        slots: &[slot("wait", C325), slot("sync", C44), slot("aligned", C51)],
+        slots: &[slot("wait", C324), slot("sync", C44), slot("aligned", C51)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G401,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorOrder),
     },
@@ -14668,15 +14659,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.shape [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C326), slot("cta_group", C102), slot("shape", C327)],
+        slots: &[slot("cp", C325), slot("cta_group", C102), slot("shape", C326)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
         ],
-        gates: G405,
+        gates: G397,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14684,15 +14675,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.64x128b.half [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C326), slot("cta_group", C102), slot("64x128b", C328), slot("half", C329)],
+        slots: &[slot("cp", C325), slot("cta_group", C102), slot("64x128b", C327), slot("half", C328)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
         ],
-        gates: G405,
+        gates: G397,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14700,15 +14691,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.32x128b.warpx4 [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C326), slot("cta_group", C102), slot("32x128b", C330), slot("warpx4", C331)],
+        slots: &[slot("cp", C325), slot("cta_group", C102), slot("32x128b", C329), slot("warpx4", C330)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
         ],
-        gates: G405,
+        gates: G397,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14717,9 +14708,9 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.shape.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C326),
+            slot("cp", C325),
             slot("cta_group", C102),
-            slot("shape", C327),
+            slot("shape", C326),
             slot("b8x16", C184),
             slot("padded", C185),
         ],
@@ -14727,10 +14718,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
         ],
-        gates: G405,
+        gates: G397,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14739,10 +14730,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.64x128b.half.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C326),
+            slot("cp", C325),
             slot("cta_group", C102),
-            slot("64x128b", C328),
-            slot("half", C329),
+            slot("64x128b", C327),
+            slot("half", C328),
             slot("b8x16", C184),
             slot("padded", C185),
         ],
@@ -14750,10 +14741,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
         ],
-        gates: G405,
+        gates: G397,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14762,10 +14753,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.32x128b.warpx4.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C326),
+            slot("cp", C325),
             slot("cta_group", C102),
-            slot("32x128b", C330),
-            slot("warpx4", C331),
+            slot("32x128b", C329),
+            slot("warpx4", C330),
             slot("b8x16", C184),
             slot("padded", C185),
         ],
@@ -14773,10 +14764,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
         ],
-        gates: G405,
+        gates: G397,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14784,15 +14775,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.shift.cta_group.down [taddr]",
         section: "9.7.16.9.3",
-        slots: &[slot("shift", C332), slot("cta_group", C102), slot("down", C333)],
+        slots: &[slot("shift", C331), slot("cta_group", C102), slot("down", C332)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
         ],
-        gates: G408,
+        gates: G400,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorShift),
     },
@@ -14800,7 +14791,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C334), slot("cta_group", C102), slot("kind", C335), optional("collector", C336)],
+        slots: &[slot("mma", C333), slot("cta_group", C102), slot("kind", C334), optional("collector", C335)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -14814,15 +14805,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G408) },
             Rule {
-                when: &[Condition::Has(M81)],
-                then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
+                when: &[Condition::Has(M82)],
+                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
         ],
-        gates: G417,
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14831,10 +14822,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::1.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C334),
-            slot("cta_group::1", C337),
-            slot("kind", C335),
-            optional("collector", C336),
+            slot("mma", C333),
+            slot("cta_group::1", C336),
+            slot("kind", C334),
+            optional("collector", C335),
         ],
         ignored: &[],
         head: 1,
@@ -14850,15 +14841,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G408) },
             Rule {
-                when: &[Condition::Has(M81)],
-                then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
+                when: &[Condition::Has(M82)],
+                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
         ],
-        gates: G417,
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14867,10 +14858,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::2.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C334),
-            slot("cta_group::2", C338),
-            slot("kind", C335),
-            optional("collector", C336),
+            slot("mma", C333),
+            slot("cta_group::2", C337),
+            slot("kind", C334),
+            optional("collector", C335),
         ],
         ignored: &[],
         head: 1,
@@ -14886,15 +14877,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G408) },
             Rule {
-                when: &[Condition::Has(M81)],
-                then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
+                when: &[Condition::Has(M82)],
+                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
         ],
-        gates: G417,
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14903,11 +14894,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C334),
+            slot("mma", C333),
             slot("cta_group", C102),
-            slot("kind", C335),
-            optional("ashift", C339),
-            optional("collector", C336),
+            slot("kind", C334),
+            optional("ashift", C338),
+            optional("collector", C335),
         ],
         ignored: &[],
         head: 1,
@@ -14922,15 +14913,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G408) },
             Rule {
-                when: &[Condition::Has(M81)],
-                then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
+                when: &[Condition::Has(M82)],
+                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
         ],
-        gates: G417,
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14939,11 +14930,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::1.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C334),
-            slot("cta_group::1", C337),
-            slot("kind", C335),
-            optional("ashift", C339),
-            optional("collector", C336),
+            slot("mma", C333),
+            slot("cta_group::1", C336),
+            slot("kind", C334),
+            optional("ashift", C338),
+            optional("collector", C335),
         ],
         ignored: &[],
         head: 1,
@@ -14959,15 +14950,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G408) },
             Rule {
-                when: &[Condition::Has(M81)],
-                then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
+                when: &[Condition::Has(M82)],
+                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
         ],
-        gates: G417,
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14976,11 +14967,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::2.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C334),
-            slot("cta_group::2", C338),
-            slot("kind", C335),
-            optional("ashift", C339),
-            optional("collector", C336),
+            slot("mma", C333),
+            slot("cta_group::2", C337),
+            slot("kind", C334),
+            optional("ashift", C338),
+            optional("collector", C335),
         ],
         ignored: &[],
         head: 1,
@@ -14996,15 +14987,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G408) },
             Rule {
-                when: &[Condition::Has(M81)],
-                then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
+                when: &[Condition::Has(M82)],
+                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
         ],
-        gates: G417,
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15013,11 +15004,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C334),
-            slot("sp", C340),
+            slot("mma", C333),
+            slot("sp", C339),
             slot("cta_group", C102),
-            slot("kind", C335),
-            optional("collector", C336),
+            slot("kind", C334),
+            optional("collector", C335),
         ],
         ignored: &[],
         head: 1,
@@ -15033,15 +15024,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G408) },
             Rule {
-                when: &[Condition::Has(M81)],
-                then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
+                when: &[Condition::Has(M82)],
+                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
         ],
-        gates: G417,
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15050,11 +15041,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::1.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C334),
-            slot("sp", C340),
-            slot("cta_group::1", C337),
-            slot("kind", C335),
-            optional("collector", C336),
+            slot("mma", C333),
+            slot("sp", C339),
+            slot("cta_group::1", C336),
+            slot("kind", C334),
+            optional("collector", C335),
         ],
         ignored: &[],
         head: 1,
@@ -15071,15 +15062,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G408) },
             Rule {
-                when: &[Condition::Has(M81)],
-                then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
+                when: &[Condition::Has(M82)],
+                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
         ],
-        gates: G417,
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15088,11 +15079,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::2.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C334),
-            slot("sp", C340),
-            slot("cta_group::2", C338),
-            slot("kind", C335),
-            optional("collector", C336),
+            slot("mma", C333),
+            slot("sp", C339),
+            slot("cta_group::2", C337),
+            slot("kind", C334),
+            optional("collector", C335),
         ],
         ignored: &[],
         head: 1,
@@ -15109,15 +15100,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G408) },
             Rule {
-                when: &[Condition::Has(M81)],
-                then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
+                when: &[Condition::Has(M82)],
+                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
         ],
-        gates: G417,
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15126,12 +15117,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C334),
-            slot("sp", C340),
+            slot("mma", C333),
+            slot("sp", C339),
             slot("cta_group", C102),
-            slot("kind", C335),
-            optional("ashift", C339),
-            optional("collector", C336),
+            slot("kind", C334),
+            optional("ashift", C338),
+            optional("collector", C335),
         ],
         ignored: &[],
         head: 1,
@@ -15147,15 +15138,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G408) },
             Rule {
-                when: &[Condition::Has(M81)],
-                then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
+                when: &[Condition::Has(M82)],
+                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
         ],
-        gates: G417,
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15164,12 +15155,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::1.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C334),
-            slot("sp", C340),
-            slot("cta_group::1", C337),
-            slot("kind", C335),
-            optional("ashift", C339),
-            optional("collector", C336),
+            slot("mma", C333),
+            slot("sp", C339),
+            slot("cta_group::1", C336),
+            slot("kind", C334),
+            optional("ashift", C338),
+            optional("collector", C335),
         ],
         ignored: &[],
         head: 1,
@@ -15186,15 +15177,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G408) },
             Rule {
-                when: &[Condition::Has(M81)],
-                then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
+                when: &[Condition::Has(M82)],
+                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
         ],
-        gates: G417,
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15203,12 +15194,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::2.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C334),
-            slot("sp", C340),
-            slot("cta_group::2", C338),
-            slot("kind", C335),
-            optional("ashift", C339),
-            optional("collector", C336),
+            slot("mma", C333),
+            slot("sp", C339),
+            slot("cta_group::2", C337),
+            slot("kind", C334),
+            optional("ashift", C338),
+            optional("collector", C335),
         ],
         ignored: &[],
         head: 1,
@@ -15225,15 +15216,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G408) },
             Rule {
-                when: &[Condition::Has(M81)],
-                then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
+                when: &[Condition::Has(M82)],
+                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
         ],
-        gates: G417,
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15242,12 +15233,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C334),
+            slot("mma", C333),
             slot("cta_group", C102),
-            slot("kind", C341),
+            slot("kind", C340),
             slot("block_scale", C251),
-            optional("scale_vec_size", C342),
-            optional("collector", C336),
+            optional("scale_vec_size", C341),
+            optional("collector", C335),
         ],
         ignored: &[],
         head: 1,
@@ -15261,28 +15252,28 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M63), Condition::Has(M83)], then: Consequence::Gates(G421) },
-            Rule { when: &[Condition::Has(M63), Condition::Has(M84)], then: Consequence::Gates(G422) },
+            Rule { when: &[Condition::Has(M64), Condition::Has(M84)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M64), Condition::Has(M85)], then: Consequence::Gates(G414) },
             Rule {
-                when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
-            },
-            Rule {
-                when: &[Condition::Has(M83)],
-                then: Consequence::Needs(&[Condition::HasNot(M87)], Fault::Illegal(M83)),
+                when: &[Condition::Has(M86)],
+                then: Consequence::Needs(&[Condition::HasNot(M87)], Fault::Illegal(M86)),
             },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M84)),
             },
             Rule {
-                when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::Has(M89)], Fault::Missing("scale_vec_size")),
+                when: &[Condition::Has(M85)],
+                then: Consequence::Needs(&[Condition::HasNot(M89)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
+            Rule {
+                when: &[Condition::Has(M85)],
+                then: Consequence::Needs(&[Condition::Has(M90)], Fault::Missing("scale_vec_size")),
+            },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
         ],
-        gates: G417,
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15291,12 +15282,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C334),
+            slot("mma", C333),
             slot("cta_group", C102),
-            slot("kind", C341),
+            slot("kind", C340),
             slot("block_scale", C251),
-            optional("scale_vec_size", C342),
-            optional("collector", C336),
+            optional("scale_vec_size", C341),
+            optional("collector", C335),
         ],
         ignored: &[],
         head: 1,
@@ -15310,28 +15301,28 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M63), Condition::Has(M83)], then: Consequence::Gates(G421) },
-            Rule { when: &[Condition::Has(M63), Condition::Has(M84)], then: Consequence::Gates(G422) },
+            Rule { when: &[Condition::Has(M64), Condition::Has(M84)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M64), Condition::Has(M85)], then: Consequence::Gates(G414) },
             Rule {
-                when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
-            },
-            Rule {
-                when: &[Condition::Has(M83)],
-                then: Consequence::Needs(&[Condition::HasNot(M87)], Fault::Illegal(M83)),
+                when: &[Condition::Has(M86)],
+                then: Consequence::Needs(&[Condition::HasNot(M87)], Fault::Illegal(M86)),
             },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M84)),
             },
             Rule {
-                when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::Has(M89)], Fault::Missing("scale_vec_size")),
+                when: &[Condition::Has(M85)],
+                then: Consequence::Needs(&[Condition::HasNot(M89)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
+            Rule {
+                when: &[Condition::Has(M85)],
+                then: Consequence::Needs(&[Condition::Has(M90)], Fault::Missing("scale_vec_size")),
+            },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
         ],
-        gates: G417,
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15340,13 +15331,13 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C334),
-            slot("sp", C340),
+            slot("mma", C333),
+            slot("sp", C339),
             slot("cta_group", C102),
-            slot("kind", C341),
+            slot("kind", C340),
             slot("block_scale", C251),
-            optional("scale_vec_size", C342),
-            optional("collector", C336),
+            optional("scale_vec_size", C341),
+            optional("collector", C335),
         ],
         ignored: &[],
         head: 1,
@@ -15361,28 +15352,28 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M63), Condition::Has(M83)], then: Consequence::Gates(G421) },
-            Rule { when: &[Condition::Has(M63), Condition::Has(M84)], then: Consequence::Gates(G422) },
+            Rule { when: &[Condition::Has(M64), Condition::Has(M84)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M64), Condition::Has(M85)], then: Consequence::Gates(G414) },
             Rule {
-                when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
-            },
-            Rule {
-                when: &[Condition::Has(M83)],
-                then: Consequence::Needs(&[Condition::HasNot(M87)], Fault::Illegal(M83)),
+                when: &[Condition::Has(M86)],
+                then: Consequence::Needs(&[Condition::HasNot(M87)], Fault::Illegal(M86)),
             },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M84)),
             },
             Rule {
-                when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::Has(M89)], Fault::Missing("scale_vec_size")),
+                when: &[Condition::Has(M85)],
+                then: Consequence::Needs(&[Condition::HasNot(M89)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
+            Rule {
+                when: &[Condition::Has(M85)],
+                then: Consequence::Needs(&[Condition::Has(M90)], Fault::Missing("scale_vec_size")),
+            },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
         ],
-        gates: G417,
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15391,13 +15382,13 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C334),
-            slot("sp", C340),
+            slot("mma", C333),
+            slot("sp", C339),
             slot("cta_group", C102),
-            slot("kind", C341),
+            slot("kind", C340),
             slot("block_scale", C251),
-            optional("scale_vec_size", C342),
-            optional("collector", C336),
+            optional("scale_vec_size", C341),
+            optional("collector", C335),
         ],
         ignored: &[],
         head: 1,
@@ -15412,28 +15403,28 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M63), Condition::Has(M83)], then: Consequence::Gates(G421) },
-            Rule { when: &[Condition::Has(M63), Condition::Has(M84)], then: Consequence::Gates(G422) },
+            Rule { when: &[Condition::Has(M64), Condition::Has(M84)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M64), Condition::Has(M85)], then: Consequence::Gates(G414) },
             Rule {
-                when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
-            },
-            Rule {
-                when: &[Condition::Has(M83)],
-                then: Consequence::Needs(&[Condition::HasNot(M87)], Fault::Illegal(M83)),
+                when: &[Condition::Has(M86)],
+                then: Consequence::Needs(&[Condition::HasNot(M87)], Fault::Illegal(M86)),
             },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M84)),
             },
             Rule {
-                when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::Has(M89)], Fault::Missing("scale_vec_size")),
+                when: &[Condition::Has(M85)],
+                then: Consequence::Needs(&[Condition::HasNot(M89)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
+            Rule {
+                when: &[Condition::Has(M85)],
+                then: Consequence::Needs(&[Condition::Has(M90)], Fault::Missing("scale_vec_size")),
+            },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
         ],
-        gates: G417,
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15442,11 +15433,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.cta_group::1.kind{.buffer} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C334),
-            slot("ws", C343),
-            slot("cta_group::1", C337),
-            slot("kind", C335),
-            optional("buffer", C344),
+            slot("mma", C333),
+            slot("ws", C342),
+            slot("cta_group::1", C336),
+            slot("kind", C334),
+            optional("buffer", C343),
         ],
         ignored: &[],
         head: 2,
@@ -15458,8 +15449,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G416) }],
-        gates: G439,
+        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G408) }],
+        gates: G431,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15468,11 +15459,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.cta_group::1.kind{.buffer} [d-tmem], [a], b-desc:b64, idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C334),
-            slot("ws", C343),
-            slot("cta_group::1", C337),
-            slot("kind", C335),
-            optional("buffer", C344),
+            slot("mma", C333),
+            slot("ws", C342),
+            slot("cta_group::1", C336),
+            slot("kind", C334),
+            optional("buffer", C343),
         ],
         ignored: &[],
         head: 2,
@@ -15484,8 +15475,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G416) }],
-        gates: G439,
+        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G408) }],
+        gates: G431,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15494,12 +15485,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.sp.cta_group::1.kind{.buffer} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C334),
-            slot("ws", C343),
-            slot("sp", C340),
-            slot("cta_group::1", C337),
-            slot("kind", C335),
-            optional("buffer", C344),
+            slot("mma", C333),
+            slot("ws", C342),
+            slot("sp", C339),
+            slot("cta_group::1", C336),
+            slot("kind", C334),
+            optional("buffer", C343),
         ],
         ignored: &[],
         head: 2,
@@ -15512,8 +15503,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G416) }],
-        gates: G439,
+        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G408) }],
+        gates: G431,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15522,12 +15513,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.sp.cta_group::1.kind{.buffer} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C334),
-            slot("ws", C343),
-            slot("sp", C340),
-            slot("cta_group::1", C337),
-            slot("kind", C335),
-            optional("buffer", C344),
+            slot("mma", C333),
+            slot("ws", C342),
+            slot("sp", C339),
+            slot("cta_group::1", C336),
+            slot("kind", C334),
+            optional("buffer", C343),
         ],
         ignored: &[],
         head: 2,
@@ -15540,8 +15531,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G416) }],
-        gates: G439,
+        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G408) }],
+        gates: G431,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15550,9 +15541,9 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.b64 [mbar]",
         section: "9.7.16.11.1",
         slots: &[
-            slot("commit", C345),
+            slot("commit", C344),
             slot("cta_group", C102),
-            slot("mbarrier::arrive::one", C346),
+            slot("mbarrier::arrive::one", C345),
             optional("shared::cluster", C87),
             slot("b64", C84),
         ],
@@ -15560,10 +15551,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("mbar", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
         ],
-        gates: G440,
+        gates: G432,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCommit),
     },
@@ -15572,9 +15563,9 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.multicast.b64 [mbar], mask<in 0..65535>:u16",
         section: "9.7.16.11.1",
         slots: &[
-            slot("commit", C345),
+            slot("commit", C344),
             slot("cta_group", C102),
-            slot("mbarrier::arrive::one", C346),
+            slot("mbarrier::arrive::one", C345),
             optional("shared::cluster", C87),
             slot("multicast", C89),
             slot("b64", C84),
@@ -15586,10 +15577,10 @@ pub static FORMS: &[Form] = &[
             read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G389) },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G390) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
         ],
-        gates: G440,
+        gates: G432,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCommit),
     },
@@ -15597,12 +15588,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.order",
         section: "9.7.16.12.1",
-        slots: &[slot("order", C347)],
+        slots: &[slot("order", C346)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G441,
+        gates: G433,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorOrder),
     },
@@ -15611,11 +15602,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.replace.tile.field{.map_space}.b1024.type [a], value:type",
         section: "9.7.9.26.1",
         slots: &[
-            slot("replace", C348),
+            slot("replace", C347),
             slot("tile", C101),
-            slot("field", C349),
-            optional("map_space", C350),
-            slot("b1024", C351),
+            slot("field", C348),
+            optional("map_space", C349),
+            slot("b1024", C350),
             slot("type", C26),
         ],
         ignored: &[],
@@ -15623,16 +15614,16 @@ pub static FORMS: &[Form] = &[
         operands: &[read("a", Kind::Address, Ty::None), read("value", Kind::Source, Ty::Pick(0))],
         rules: &[
             Rule {
-                when: &[Condition::Has(M90)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T2)], Fault::Types),
+                when: &[Condition::Has(M91)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T3)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
+                when: &[Condition::Has(M92)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G434) },
         ],
-        gates: G443,
+        gates: G435,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapReplace),
     },
@@ -15641,11 +15632,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.replace.tile.field{.map_space}.b1024.type [a], ordinal<imm 0..4>:u32, value:type",
         section: "9.7.9.26.1",
         slots: &[
-            slot("replace", C348),
+            slot("replace", C347),
             slot("tile", C101),
-            slot("field", C352),
-            optional("map_space", C350),
-            slot("b1024", C351),
+            slot("field", C351),
+            optional("map_space", C349),
+            slot("b1024", C350),
             slot("type", C26),
         ],
         ignored: &[],
@@ -15657,15 +15648,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M93)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T2)], Fault::Types),
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T3)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
+                when: &[Condition::Has(M95)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Types),
             },
         ],
-        gates: G443,
+        gates: G435,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapReplace),
     },
@@ -15674,7 +15665,7 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned [dst], [src], size<imm 128>:u32",
         section: "9.7.9.26.1",
         slots: &[
-            slot("cp_fenceproxy", C353),
+            slot("cp_fenceproxy", C352),
             slot("global", C19),
             slot("shared::cta", C63),
             slot("tensormap::generic", C158),
@@ -15691,7 +15682,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G444,
+        gates: G436,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapCopy),
     },
@@ -15699,12 +15690,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Testp,
         syntax: "testp.op.type p, a",
         section: "9.7.3.1",
-        slots: &[slot("op", C354), slot("type", C73)],
+        slots: &[slot("op", C353), slot("type", C73)],
         ignored: &[],
         head: 0,
         operands: &[write("p", Kind::Register, Ty::Fixed(Type::Pred)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G445,
+        gates: G437,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::testp"),
     },
@@ -15714,10 +15705,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C355),
+            slot("geom", C354),
             slot("v4", C71),
-            slot("dtype", C356),
-            slot("ctype", C357),
+            slot("dtype", C355),
+            slot("ctype", C356),
         ],
         ignored: &[],
         head: 0,
@@ -15726,14 +15717,14 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
-            Rule {
-                when: &[Condition::Has(M96)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M96)),
-            },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
             Rule {
                 when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M97)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
+            },
+            Rule {
+                when: &[Condition::Has(M98)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M98)),
             },
         ],
         gates: &[],
@@ -15745,12 +15736,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.ctype d[|p].4, [texture]",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C358),
+            slot("base", C357),
             optional("uni", C59),
-            slot("geom", C355),
+            slot("geom", C354),
             slot("v4", C71),
-            slot("dtype", C356),
-            slot("ctype", C357),
+            slot("dtype", C355),
+            slot("ctype", C356),
         ],
         ignored: &[],
         head: 1,
@@ -15759,17 +15750,17 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule {
+                when: &[Condition::Has(M98)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M98)),
+            },
             Rule {
                 when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M97)),
-            },
-            Rule {
-                when: &[Condition::Has(M96)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M96)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
             },
         ],
-        gates: G449,
+        gates: G442,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15778,12 +15769,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], lod.braced:ctype",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C359),
+            slot("level", C358),
             optional("uni", C59),
-            slot("geom", C355),
+            slot("geom", C354),
             slot("v4", C71),
-            slot("dtype", C356),
-            slot("ctype", C357),
+            slot("dtype", C355),
+            slot("ctype", C356),
         ],
         ignored: &[],
         head: 1,
@@ -15793,21 +15784,21 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
-            Rule {
-                when: &[Condition::Has(M98)],
-                then: Consequence::Needs(&[Condition::HasNot(M98)], Fault::Illegal(M98)),
-            },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
             Rule {
                 when: &[Condition::Has(M99)],
                 then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M99)),
             },
             Rule {
-                when: &[Condition::Has(M96)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M96)),
+                when: &[Condition::Has(M100)],
+                then: Consequence::Needs(&[Condition::HasNot(M100)], Fault::Illegal(M100)),
+            },
+            Rule {
+                when: &[Condition::Has(M97)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
             },
         ],
-        gates: G450,
+        gates: G443,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15816,12 +15807,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C360),
+            slot("grad", C359),
             optional("uni", C59),
-            slot("geom", C355),
+            slot("geom", C354),
             slot("v4", C71),
-            slot("dtype", C356),
-            slot("ctype", C357),
+            slot("dtype", C355),
+            slot("ctype", C356),
         ],
         ignored: &[],
         head: 1,
@@ -15832,22 +15823,22 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G451) },
-            Rule {
-                when: &[Condition::Has(M98)],
-                then: Consequence::Needs(&[Condition::HasNot(M98)], Fault::Illegal(M98)),
-            },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G444) },
             Rule {
                 when: &[Condition::Has(M99)],
                 then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M99)),
             },
             Rule {
-                when: &[Condition::Has(M96)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M96)),
+                when: &[Condition::Has(M100)],
+                then: Consequence::Needs(&[Condition::HasNot(M100)], Fault::Illegal(M100)),
+            },
+            Rule {
+                when: &[Condition::Has(M97)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
             },
         ],
-        gates: G452,
+        gates: G445,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15857,10 +15848,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C355),
+            slot("geom", C354),
             slot("v4", C71),
-            slot("dtype", C356),
-            slot("ctype", C357),
+            slot("dtype", C355),
+            slot("ctype", C356),
         ],
         ignored: &[],
         head: 0,
@@ -15870,17 +15861,18 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
-            Rule {
-                when: &[Condition::Has(M96)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M96)),
-            },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G446) },
             Rule {
                 when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M97)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
+            },
+            Rule {
+                when: &[Condition::Has(M98)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M98)),
             },
         ],
-        gates: G453,
+        gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15889,12 +15881,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C358),
+            slot("base", C357),
             optional("uni", C59),
-            slot("geom", C355),
+            slot("geom", C354),
             slot("v4", C71),
-            slot("dtype", C356),
-            slot("ctype", C357),
+            slot("dtype", C355),
+            slot("ctype", C356),
         ],
         ignored: &[],
         head: 1,
@@ -15904,17 +15896,18 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G447) },
+            Rule {
+                when: &[Condition::Has(M98)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M98)),
+            },
             Rule {
                 when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M97)),
-            },
-            Rule {
-                when: &[Condition::Has(M96)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M96)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
             },
         ],
-        gates: G454,
+        gates: G442,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15923,12 +15916,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], lod.braced:ctype, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C359),
+            slot("level", C358),
             optional("uni", C59),
-            slot("geom", C355),
+            slot("geom", C354),
             slot("v4", C71),
-            slot("dtype", C356),
-            slot("ctype", C357),
+            slot("dtype", C355),
+            slot("ctype", C356),
         ],
         ignored: &[],
         head: 1,
@@ -15939,21 +15932,22 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
-            Rule {
-                when: &[Condition::Has(M98)],
-                then: Consequence::Needs(&[Condition::HasNot(M98)], Fault::Illegal(M98)),
-            },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G448) },
             Rule {
                 when: &[Condition::Has(M99)],
                 then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M99)),
             },
             Rule {
-                when: &[Condition::Has(M96)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M96)),
+                when: &[Condition::Has(M100)],
+                then: Consequence::Needs(&[Condition::HasNot(M100)], Fault::Illegal(M100)),
+            },
+            Rule {
+                when: &[Condition::Has(M97)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
             },
         ],
-        gates: G455,
+        gates: G443,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15962,12 +15956,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C360),
+            slot("grad", C359),
             optional("uni", C59),
-            slot("geom", C355),
+            slot("geom", C354),
             slot("v4", C71),
-            slot("dtype", C356),
-            slot("ctype", C357),
+            slot("dtype", C355),
+            slot("ctype", C356),
         ],
         ignored: &[],
         head: 1,
@@ -15979,22 +15973,23 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G451) },
-            Rule {
-                when: &[Condition::Has(M98)],
-                then: Consequence::Needs(&[Condition::HasNot(M98)], Fault::Illegal(M98)),
-            },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G449) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G444) },
             Rule {
                 when: &[Condition::Has(M99)],
                 then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M99)),
             },
             Rule {
-                when: &[Condition::Has(M96)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M96)),
+                when: &[Condition::Has(M100)],
+                then: Consequence::Needs(&[Condition::HasNot(M100)], Fault::Illegal(M100)),
+            },
+            Rule {
+                when: &[Condition::Has(M97)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
             },
         ],
-        gates: G456,
+        gates: G445,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16004,9 +15999,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C361),
+            slot("geom", C360),
             slot("v4", C71),
-            slot("dtype", C356),
+            slot("dtype", C355),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16016,8 +16011,11 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) }],
-        gates: G453,
+        rules: &[
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G446) },
+        ],
+        gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16026,11 +16024,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C358),
+            slot("base", C357),
             optional("uni", C59),
-            slot("geom", C361),
+            slot("geom", C360),
             slot("v4", C71),
-            slot("dtype", C356),
+            slot("dtype", C355),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16040,8 +16038,11 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) }],
-        gates: G454,
+        rules: &[
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G447) },
+        ],
+        gates: G442,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16050,11 +16051,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], lod.braced:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C359),
+            slot("level", C358),
             optional("uni", C59),
-            slot("geom", C361),
+            slot("geom", C360),
             slot("v4", C71),
-            slot("dtype", C356),
+            slot("dtype", C355),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16065,8 +16066,11 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Braced),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) }],
-        gates: G455,
+        rules: &[
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G448) },
+        ],
+        gates: G443,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16075,11 +16079,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C360),
+            slot("grad", C359),
             optional("uni", C59),
-            slot("geom", C361),
+            slot("geom", C360),
             slot("v4", C71),
-            slot("dtype", C356),
+            slot("dtype", C355),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16092,10 +16096,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G451) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G449) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G444) },
         ],
-        gates: G456,
+        gates: G445,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16105,9 +16110,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C361),
+            slot("geom", C360),
             slot("v4", C71),
-            slot("dtype", C356),
+            slot("dtype", C355),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16118,8 +16123,11 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) }],
-        gates: G453,
+        rules: &[
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G446) },
+        ],
+        gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16128,11 +16136,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C358),
+            slot("base", C357),
             optional("uni", C59),
-            slot("geom", C361),
+            slot("geom", C360),
             slot("v4", C71),
-            slot("dtype", C356),
+            slot("dtype", C355),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16143,8 +16151,11 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) }],
-        gates: G454,
+        rules: &[
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G447) },
+        ],
+        gates: G442,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16153,11 +16164,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], lod.braced:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C359),
+            slot("level", C358),
             optional("uni", C59),
-            slot("geom", C361),
+            slot("geom", C360),
             slot("v4", C71),
-            slot("dtype", C356),
+            slot("dtype", C355),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16169,8 +16180,11 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) }],
-        gates: G455,
+        rules: &[
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G448) },
+        ],
+        gates: G443,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16179,11 +16193,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C360),
+            slot("grad", C359),
             optional("uni", C59),
-            slot("geom", C361),
+            slot("geom", C360),
             slot("v4", C71),
-            slot("dtype", C356),
+            slot("dtype", C355),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16197,10 +16211,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G451) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G449) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G444) },
         ],
-        gates: G456,
+        gates: G445,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16210,10 +16225,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C355),
-            slot("v2", C362),
-            slot("dtype", C363),
-            slot("ctype", C357),
+            slot("geom", C354),
+            slot("v2", C361),
+            slot("dtype", C362),
+            slot("ctype", C356),
         ],
         ignored: &[],
         head: 0,
@@ -16222,14 +16237,14 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
-            Rule {
-                when: &[Condition::Has(M96)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M96)),
-            },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
             Rule {
                 when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M97)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
+            },
+            Rule {
+                when: &[Condition::Has(M98)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M98)),
             },
         ],
         gates: &[],
@@ -16241,12 +16256,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.ctype d[|p].2, [texture]",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C358),
+            slot("base", C357),
             optional("uni", C59),
-            slot("geom", C355),
-            slot("v2", C362),
-            slot("dtype", C363),
-            slot("ctype", C357),
+            slot("geom", C354),
+            slot("v2", C361),
+            slot("dtype", C362),
+            slot("ctype", C356),
         ],
         ignored: &[],
         head: 1,
@@ -16255,17 +16270,17 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule {
+                when: &[Condition::Has(M98)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M98)),
+            },
             Rule {
                 when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M97)),
-            },
-            Rule {
-                when: &[Condition::Has(M96)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M96)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
             },
         ],
-        gates: G449,
+        gates: G442,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16274,12 +16289,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], lod.braced:ctype",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C359),
+            slot("level", C358),
             optional("uni", C59),
-            slot("geom", C355),
-            slot("v2", C362),
-            slot("dtype", C363),
-            slot("ctype", C357),
+            slot("geom", C354),
+            slot("v2", C361),
+            slot("dtype", C362),
+            slot("ctype", C356),
         ],
         ignored: &[],
         head: 1,
@@ -16289,21 +16304,21 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
-            Rule {
-                when: &[Condition::Has(M98)],
-                then: Consequence::Needs(&[Condition::HasNot(M98)], Fault::Illegal(M98)),
-            },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
             Rule {
                 when: &[Condition::Has(M99)],
                 then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M99)),
             },
             Rule {
-                when: &[Condition::Has(M96)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M96)),
+                when: &[Condition::Has(M100)],
+                then: Consequence::Needs(&[Condition::HasNot(M100)], Fault::Illegal(M100)),
+            },
+            Rule {
+                when: &[Condition::Has(M97)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
             },
         ],
-        gates: G450,
+        gates: G443,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16312,12 +16327,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C360),
+            slot("grad", C359),
             optional("uni", C59),
-            slot("geom", C355),
-            slot("v2", C362),
-            slot("dtype", C363),
-            slot("ctype", C357),
+            slot("geom", C354),
+            slot("v2", C361),
+            slot("dtype", C362),
+            slot("ctype", C356),
         ],
         ignored: &[],
         head: 1,
@@ -16328,22 +16343,22 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G451) },
-            Rule {
-                when: &[Condition::Has(M98)],
-                then: Consequence::Needs(&[Condition::HasNot(M98)], Fault::Illegal(M98)),
-            },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G444) },
             Rule {
                 when: &[Condition::Has(M99)],
                 then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M99)),
             },
             Rule {
-                when: &[Condition::Has(M96)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M96)),
+                when: &[Condition::Has(M100)],
+                then: Consequence::Needs(&[Condition::HasNot(M100)], Fault::Illegal(M100)),
+            },
+            Rule {
+                when: &[Condition::Has(M97)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
             },
         ],
-        gates: G452,
+        gates: G445,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16353,10 +16368,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C355),
-            slot("v2", C362),
-            slot("dtype", C363),
-            slot("ctype", C357),
+            slot("geom", C354),
+            slot("v2", C361),
+            slot("dtype", C362),
+            slot("ctype", C356),
         ],
         ignored: &[],
         head: 0,
@@ -16366,17 +16381,18 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
-            Rule {
-                when: &[Condition::Has(M96)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M96)),
-            },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G446) },
             Rule {
                 when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M97)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
+            },
+            Rule {
+                when: &[Condition::Has(M98)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M98)),
             },
         ],
-        gates: G453,
+        gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16385,12 +16401,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C358),
+            slot("base", C357),
             optional("uni", C59),
-            slot("geom", C355),
-            slot("v2", C362),
-            slot("dtype", C363),
-            slot("ctype", C357),
+            slot("geom", C354),
+            slot("v2", C361),
+            slot("dtype", C362),
+            slot("ctype", C356),
         ],
         ignored: &[],
         head: 1,
@@ -16400,17 +16416,18 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G447) },
+            Rule {
+                when: &[Condition::Has(M98)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M98)),
+            },
             Rule {
                 when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M97)),
-            },
-            Rule {
-                when: &[Condition::Has(M96)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M96)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
             },
         ],
-        gates: G454,
+        gates: G442,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16419,12 +16436,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], lod.braced:ctype, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C359),
+            slot("level", C358),
             optional("uni", C59),
-            slot("geom", C355),
-            slot("v2", C362),
-            slot("dtype", C363),
-            slot("ctype", C357),
+            slot("geom", C354),
+            slot("v2", C361),
+            slot("dtype", C362),
+            slot("ctype", C356),
         ],
         ignored: &[],
         head: 1,
@@ -16435,21 +16452,22 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
-            Rule {
-                when: &[Condition::Has(M98)],
-                then: Consequence::Needs(&[Condition::HasNot(M98)], Fault::Illegal(M98)),
-            },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G448) },
             Rule {
                 when: &[Condition::Has(M99)],
                 then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M99)),
             },
             Rule {
-                when: &[Condition::Has(M96)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M96)),
+                when: &[Condition::Has(M100)],
+                then: Consequence::Needs(&[Condition::HasNot(M100)], Fault::Illegal(M100)),
+            },
+            Rule {
+                when: &[Condition::Has(M97)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
             },
         ],
-        gates: G455,
+        gates: G443,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16458,12 +16476,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C360),
+            slot("grad", C359),
             optional("uni", C59),
-            slot("geom", C355),
-            slot("v2", C362),
-            slot("dtype", C363),
-            slot("ctype", C357),
+            slot("geom", C354),
+            slot("v2", C361),
+            slot("dtype", C362),
+            slot("ctype", C356),
         ],
         ignored: &[],
         head: 1,
@@ -16475,22 +16493,23 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G451) },
-            Rule {
-                when: &[Condition::Has(M98)],
-                then: Consequence::Needs(&[Condition::HasNot(M98)], Fault::Illegal(M98)),
-            },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G449) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G444) },
             Rule {
                 when: &[Condition::Has(M99)],
                 then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M99)),
             },
             Rule {
-                when: &[Condition::Has(M96)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M96)),
+                when: &[Condition::Has(M100)],
+                then: Consequence::Needs(&[Condition::HasNot(M100)], Fault::Illegal(M100)),
+            },
+            Rule {
+                when: &[Condition::Has(M97)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
             },
         ],
-        gates: G456,
+        gates: G445,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16500,9 +16519,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C361),
-            slot("v2", C362),
-            slot("dtype", C363),
+            slot("geom", C360),
+            slot("v2", C361),
+            slot("dtype", C362),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16512,8 +16531,11 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) }],
-        gates: G453,
+        rules: &[
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G446) },
+        ],
+        gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16522,11 +16544,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C358),
+            slot("base", C357),
             optional("uni", C59),
-            slot("geom", C361),
-            slot("v2", C362),
-            slot("dtype", C363),
+            slot("geom", C360),
+            slot("v2", C361),
+            slot("dtype", C362),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16536,8 +16558,11 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) }],
-        gates: G454,
+        rules: &[
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G447) },
+        ],
+        gates: G442,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16546,11 +16571,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], lod.braced:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C359),
+            slot("level", C358),
             optional("uni", C59),
-            slot("geom", C361),
-            slot("v2", C362),
-            slot("dtype", C363),
+            slot("geom", C360),
+            slot("v2", C361),
+            slot("dtype", C362),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16561,8 +16586,11 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Braced),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) }],
-        gates: G455,
+        rules: &[
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G448) },
+        ],
+        gates: G443,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16571,11 +16599,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C360),
+            slot("grad", C359),
             optional("uni", C59),
-            slot("geom", C361),
-            slot("v2", C362),
-            slot("dtype", C363),
+            slot("geom", C360),
+            slot("v2", C361),
+            slot("dtype", C362),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16588,10 +16616,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G451) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G449) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G444) },
         ],
-        gates: G456,
+        gates: G445,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16601,9 +16630,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C361),
-            slot("v2", C362),
-            slot("dtype", C363),
+            slot("geom", C360),
+            slot("v2", C361),
+            slot("dtype", C362),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16614,8 +16643,11 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) }],
-        gates: G453,
+        rules: &[
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G446) },
+        ],
+        gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16624,11 +16656,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C358),
+            slot("base", C357),
             optional("uni", C59),
-            slot("geom", C361),
-            slot("v2", C362),
-            slot("dtype", C363),
+            slot("geom", C360),
+            slot("v2", C361),
+            slot("dtype", C362),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16639,8 +16671,11 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) }],
-        gates: G454,
+        rules: &[
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G447) },
+        ],
+        gates: G442,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16649,11 +16684,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], lod.braced:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C359),
+            slot("level", C358),
             optional("uni", C59),
-            slot("geom", C361),
-            slot("v2", C362),
-            slot("dtype", C363),
+            slot("geom", C360),
+            slot("v2", C361),
+            slot("dtype", C362),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16665,8 +16700,11 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) }],
-        gates: G455,
+        rules: &[
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G448) },
+        ],
+        gates: G443,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16675,11 +16713,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C360),
+            slot("grad", C359),
             optional("uni", C59),
-            slot("geom", C361),
-            slot("v2", C362),
-            slot("dtype", C363),
+            slot("geom", C360),
+            slot("v2", C361),
+            slot("dtype", C362),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16693,10 +16731,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G451) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G449) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G444) },
         ],
-        gates: G456,
+        gates: G445,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16706,10 +16745,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C59),
-            slot("component", C364),
-            slot("geom", C365),
+            slot("component", C363),
+            slot("geom", C364),
             slot("v4", C71),
-            slot("dtype", C285),
+            slot("dtype", C284),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16718,8 +16757,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
             read("texture", Kind::Texels, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G460) }],
-        gates: G461,
+        rules: &[Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G453) }],
+        gates: G454,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16729,10 +16768,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C59),
-            slot("component", C364),
-            slot("geom", C366),
+            slot("component", C363),
+            slot("geom", C365),
             slot("v4", C71),
-            slot("dtype", C285),
+            slot("dtype", C284),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16742,8 +16781,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G460) }],
-        gates: G462,
+        rules: &[Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G453) }],
+        gates: G455,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16753,10 +16792,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C59),
-            slot("component", C364),
-            slot("geom", C366),
+            slot("component", C363),
+            slot("geom", C365),
             slot("v4", C71),
-            slot("dtype", C285),
+            slot("dtype", C284),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16766,8 +16805,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G460) }],
-        gates: G462,
+        rules: &[Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G453) }],
+        gates: G455,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16777,10 +16816,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C59),
-            slot("component", C364),
-            slot("geom", C366),
+            slot("component", C363),
+            slot("geom", C365),
             slot("v4", C71),
-            slot("dtype", C285),
+            slot("dtype", C284),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16791,8 +16830,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G460) }],
-        gates: G462,
+        rules: &[Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G453) }],
+        gates: G455,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16813,7 +16852,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Txq,
         syntax: "txq.query.b32 d, [texref]",
         section: "9.7.10.5",
-        slots: &[slot("query", C367), slot("b32", C6)],
+        slots: &[slot("query", C366), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("texref", Kind::Handle, Ty::None)],
@@ -16826,7 +16865,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Txq,
         syntax: "txq.level.query.b32 d, [texref], lod:s32",
         section: "9.7.10.5",
-        slots: &[slot("level", C359), slot("query", C368), slot("b32", C6)],
+        slots: &[slot("level", C358), slot("query", C367), slot("b32", C6)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -16835,7 +16874,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G465,
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Txq),
     },
@@ -16852,7 +16891,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G466,
+        gates: G459,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -16870,7 +16909,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G466,
+        gates: G459,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -16894,7 +16933,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G466,
+        gates: G459,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -16918,10 +16957,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M23)],
-            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M23)),
+            when: &[Condition::Has(M24)],
+            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
         }],
-        gates: G467,
+        gates: G460,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff2"),
     },
@@ -16945,10 +16984,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M23)],
-            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M23)),
+            when: &[Condition::Has(M24)],
+            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
         }],
-        gates: G468,
+        gates: G461,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff4"),
     },
@@ -16965,7 +17004,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G469,
+        gates: G462,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -16983,7 +17022,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G469,
+        gates: G462,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -17007,7 +17046,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G469,
+        gates: G462,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -17031,10 +17070,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M23)],
-            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M23)),
+            when: &[Condition::Has(M24)],
+            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
         }],
-        gates: G470,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add2"),
     },
@@ -17058,10 +17097,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M23)],
-            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M23)),
+            when: &[Condition::Has(M24)],
+            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
         }],
-        gates: G471,
+        gates: G464,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add4"),
     },
@@ -17085,10 +17124,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M23)],
-            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M23)),
+            when: &[Condition::Has(M24)],
+            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
         }],
-        gates: G472,
+        gates: G465,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg2"),
     },
@@ -17112,10 +17151,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M23)],
-            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M23)),
+            when: &[Condition::Has(M24)],
+            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
         }],
-        gates: G473,
+        gates: G466,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg4"),
     },
@@ -17128,7 +17167,7 @@ pub static FORMS: &[Form] = &[
             slot("atype", C147),
             slot("btype", C147),
             optional("sat", C8),
-            optional("scale", C369),
+            optional("scale", C368),
         ],
         ignored: &[],
         head: 0,
@@ -17139,7 +17178,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)).negatable(),
         ],
         rules: &[],
-        gates: G474,
+        gates: G467,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -17151,9 +17190,9 @@ pub static FORMS: &[Form] = &[
             slot("dtype", C147),
             slot("atype", C147),
             slot("btype", C147),
-            slot("po", C370),
+            slot("po", C369),
             optional("sat", C8),
-            optional("scale", C369),
+            optional("scale", C368),
         ],
         ignored: &[],
         head: 0,
@@ -17164,7 +17203,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G474,
+        gates: G467,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -17181,7 +17220,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G475,
+        gates: G468,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -17199,7 +17238,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G475,
+        gates: G468,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -17223,7 +17262,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G475,
+        gates: G468,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -17247,10 +17286,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M23)],
-            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M23)),
+            when: &[Condition::Has(M24)],
+            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
         }],
-        gates: G476,
+        gates: G469,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max2"),
     },
@@ -17274,10 +17313,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M23)],
-            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M23)),
+            when: &[Condition::Has(M24)],
+            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
         }],
-        gates: G477,
+        gates: G470,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max4"),
     },
@@ -17294,7 +17333,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G478,
+        gates: G471,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -17312,7 +17351,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G478,
+        gates: G471,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -17336,7 +17375,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G478,
+        gates: G471,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -17360,10 +17399,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M23)],
-            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M23)),
+            when: &[Condition::Has(M24)],
+            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
         }],
-        gates: G479,
+        gates: G472,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min2"),
     },
@@ -17387,10 +17426,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M23)],
-            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M23)),
+            when: &[Condition::Has(M24)],
+            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
         }],
-        gates: G480,
+        gates: G473,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min4"),
     },
@@ -17398,15 +17437,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.mode.pred d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("mode", C371), slot("pred", C49)],
+        slots: &[slot("mode", C370), slot("pred", C49)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G481) }],
-        gates: G482,
+        rules: &[Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G474) }],
+        gates: G475,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -17414,15 +17453,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.ballot.b32 d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("ballot", C372), slot("b32", C6)],
+        slots: &[slot("ballot", C371), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G481) }],
-        gates: G482,
+        rules: &[Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G474) }],
+        gates: G475,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -17430,7 +17469,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.sync.mode.pred d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C44), slot("mode", C371), slot("pred", C49)],
+        slots: &[slot("sync", C44), slot("mode", C370), slot("pred", C49)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17438,8 +17477,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G481) }],
-        gates: G483,
+        rules: &[Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G474) }],
+        gates: G476,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -17447,7 +17486,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.sync.ballot.b32 d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C44), slot("ballot", C372), slot("b32", C6)],
+        slots: &[slot("sync", C44), slot("ballot", C371), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17455,8 +17494,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G481) }],
-        gates: G483,
+        rules: &[Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G474) }],
+        gates: G476,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -17464,7 +17503,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp d:u32, a.part, b.part",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C147), slot("btype", C147), slot("CmpOp", C284)],
+        slots: &[slot("atype", C147), slot("btype", C147), slot("CmpOp", C283)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17474,15 +17513,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M72)],
-                then: Consequence::Needs(&[Condition::HasNot(M72)], Fault::Comparison),
+                when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
+                when: &[Condition::Has(M71)],
+                then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
             },
         ],
-        gates: G484,
+        gates: G477,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -17490,7 +17529,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp d.part:u32, a.part, b.part, c:u32",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C147), slot("btype", C147), slot("CmpOp", C284)],
+        slots: &[slot("atype", C147), slot("btype", C147), slot("CmpOp", C283)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17501,15 +17540,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M72)],
-                then: Consequence::Needs(&[Condition::HasNot(M72)], Fault::Comparison),
+                when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
+                when: &[Condition::Has(M71)],
+                then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
             },
         ],
-        gates: G484,
+        gates: G477,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -17517,7 +17556,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp.op2 d.part:u32, a.part, b.part, c:u32",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C147), slot("btype", C147), slot("CmpOp", C284), slot("op2", C39)],
+        slots: &[slot("atype", C147), slot("btype", C147), slot("CmpOp", C283), slot("op2", C39)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17528,15 +17567,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M72)],
-                then: Consequence::Needs(&[Condition::HasNot(M72)], Fault::Comparison),
+                when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
+                when: &[Condition::Has(M71)],
+                then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
             },
         ],
-        gates: G484,
+        gates: G477,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -17544,7 +17583,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset2,
         syntax: "vset2.atype.btype.CmpOp{.add} d.halfmask:u32, a.halves, b.halves, c:u32",
         section: "9.7.18.2.2",
-        slots: &[slot("atype", C147), slot("btype", C147), slot("CmpOp", C284), optional("add", C31)],
+        slots: &[slot("atype", C147), slot("btype", C147), slot("CmpOp", C283), optional("add", C31)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17556,15 +17595,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M72)],
-                then: Consequence::Needs(&[Condition::HasNot(M72)], Fault::Comparison),
+                when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
+                when: &[Condition::Has(M71)],
+                then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
             },
         ],
-        gates: G485,
+        gates: G478,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set2"),
     },
@@ -17572,7 +17611,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset4,
         syntax: "vset4.atype.btype.CmpOp{.add} d.bytemask:u32, a.bytes, b.bytes, c:u32",
         section: "9.7.18.2.4",
-        slots: &[slot("atype", C147), slot("btype", C147), slot("CmpOp", C284), optional("add", C31)],
+        slots: &[slot("atype", C147), slot("btype", C147), slot("CmpOp", C283), optional("add", C31)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17584,15 +17623,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M72)],
-                then: Consequence::Needs(&[Condition::HasNot(M72)], Fault::Comparison),
+                when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Comparison),
+                when: &[Condition::Has(M71)],
+                then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
             },
         ],
-        gates: G486,
+        gates: G479,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set4"),
     },
@@ -17615,10 +17654,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[Rule {
-            when: &[Condition::TypeIn(2, T25)],
-            then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
+            when: &[Condition::TypeIn(2, T30)],
+            then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G487,
+        gates: G480,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -17642,10 +17681,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::TypeIn(2, T25)],
-            then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
+            when: &[Condition::TypeIn(2, T30)],
+            then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G487,
+        gates: G480,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -17670,10 +17709,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::TypeIn(2, T25)],
-            then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
+            when: &[Condition::TypeIn(2, T30)],
+            then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G487,
+        gates: G480,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -17696,10 +17735,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[Rule {
-            when: &[Condition::TypeIn(2, T25)],
-            then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
+            when: &[Condition::TypeIn(2, T30)],
+            then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G488,
+        gates: G481,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -17723,10 +17762,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::TypeIn(2, T25)],
-            then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
+            when: &[Condition::TypeIn(2, T30)],
+            then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G488,
+        gates: G481,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -17751,10 +17790,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::TypeIn(2, T25)],
-            then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
+            when: &[Condition::TypeIn(2, T30)],
+            then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G488,
+        gates: G481,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -17771,7 +17810,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G489,
+        gates: G482,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -17789,7 +17828,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G489,
+        gates: G482,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -17813,7 +17852,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G489,
+        gates: G482,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -17837,10 +17876,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M23)],
-            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M23)),
+            when: &[Condition::Has(M24)],
+            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
         }],
-        gates: G490,
+        gates: G483,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub2"),
     },
@@ -17864,10 +17903,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M23)],
-            then: Consequence::Needs(&[Condition::HasNot(M15)], Fault::Illegal(M23)),
+            when: &[Condition::Has(M24)],
+            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
         }],
-        gates: G491,
+        gates: G484,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub4"),
     },
@@ -17876,10 +17915,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C373),
+            slot("mma_async", C372),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C374),
+            slot("shape", C373),
             slot("dtype", C226),
             slot("atype", C121),
             slot("btype", C121),
@@ -17897,7 +17936,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G492,
+        gates: G485,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17906,10 +17945,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C373),
+            slot("mma_async", C372),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C374),
+            slot("shape", C373),
             slot("dtype", C226),
             slot("atype", C121),
             slot("btype", C121),
@@ -17926,7 +17965,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G492,
+        gates: G485,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17935,10 +17974,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C373),
+            slot("mma_async", C372),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C374),
+            slot("shape", C373),
             slot("dtype", C1),
             slot("atype", C122),
             slot("btype", C122),
@@ -17956,7 +17995,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G492,
+        gates: G485,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17965,10 +18004,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C373),
+            slot("mma_async", C372),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C374),
+            slot("shape", C373),
             slot("dtype", C1),
             slot("atype", C122),
             slot("btype", C122),
@@ -17985,7 +18024,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G492,
+        gates: G485,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17994,10 +18033,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C373),
+            slot("mma_async", C372),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C375),
+            slot("shape", C374),
             slot("dtype", C1),
             slot("atype", C127),
             slot("btype", C127),
@@ -18013,7 +18052,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G492,
+        gates: G485,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18022,10 +18061,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C373),
+            slot("mma_async", C372),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C375),
+            slot("shape", C374),
             slot("dtype", C1),
             slot("atype", C127),
             slot("btype", C127),
@@ -18041,7 +18080,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G492,
+        gates: G485,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18050,10 +18089,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C373),
+            slot("mma_async", C372),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C376),
+            slot("shape", C375),
             slot("dtype", C226),
             slot("atype", C241),
             slot("btype", C241),
@@ -18069,7 +18108,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G493,
+        gates: G486,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18078,10 +18117,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C373),
+            slot("mma_async", C372),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C376),
+            slot("shape", C375),
             slot("dtype", C226),
             slot("atype", C241),
             slot("btype", C241),
@@ -18097,7 +18136,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G493,
+        gates: G486,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18106,14 +18145,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C373),
+            slot("mma_async", C372),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C377),
+            slot("shape", C376),
             optional("satfinite", C125),
             slot("dtype", C13),
-            slot("atype", C378),
-            slot("btype", C378),
+            slot("atype", C377),
+            slot("btype", C377),
         ],
         ignored: &[],
         head: 1,
@@ -18125,23 +18164,23 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G494),
+                when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T26)],
+                then: Consequence::Gates(G487),
             },
             Rule {
-                when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T15)],
-                then: Consequence::Gates(G494),
+                when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T20)],
+                then: Consequence::Gates(G487),
             },
             Rule {
-                when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T15)],
-                then: Consequence::Gates(G495),
+                when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T20)],
+                then: Consequence::Gates(G488),
             },
             Rule {
-                when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G495),
+                when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T26)],
+                then: Consequence::Gates(G488),
             },
         ],
-        gates: G496,
+        gates: G489,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18150,14 +18189,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C373),
+            slot("mma_async", C372),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C377),
+            slot("shape", C376),
             optional("satfinite", C125),
             slot("dtype", C13),
-            slot("atype", C378),
-            slot("btype", C378),
+            slot("atype", C377),
+            slot("btype", C377),
         ],
         ignored: &[],
         head: 1,
@@ -18169,23 +18208,23 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G494),
+                when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T26)],
+                then: Consequence::Gates(G487),
             },
             Rule {
-                when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T15)],
-                then: Consequence::Gates(G494),
+                when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T20)],
+                then: Consequence::Gates(G487),
             },
             Rule {
-                when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T15)],
-                then: Consequence::Gates(G495),
+                when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T20)],
+                then: Consequence::Gates(G488),
             },
             Rule {
-                when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G495),
+                when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T26)],
+                then: Consequence::Gates(G488),
             },
         ],
-        gates: G496,
+        gates: G489,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18194,14 +18233,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype.and.popc d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C373),
+            slot("mma_async", C372),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C379),
+            slot("shape", C378),
             slot("dtype", C13),
             slot("atype", C237),
             slot("btype", C237),
-            slot("and", C380),
+            slot("and", C379),
             slot("popc", C47),
         ],
         ignored: &[],
@@ -18213,7 +18252,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G497,
+        gates: G490,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18222,14 +18261,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype.and.popc d.frag, a.frag, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C373),
+            slot("mma_async", C372),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C379),
+            slot("shape", C378),
             slot("dtype", C13),
             slot("atype", C237),
             slot("btype", C237),
-            slot("and", C380),
+            slot("and", C379),
             slot("popc", C47),
         ],
         ignored: &[],
@@ -18241,7 +18280,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G497,
+        gates: G490,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18250,11 +18289,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C373),
-            slot("sp", C340),
+            slot("mma_async", C372),
+            slot("sp", C339),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C376),
+            slot("shape", C375),
             slot("dtype", C226),
             slot("atype", C121),
             slot("btype", C121),
@@ -18274,7 +18313,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G498,
+        gates: G491,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18283,11 +18322,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C373),
-            slot("sp", C340),
+            slot("mma_async", C372),
+            slot("sp", C339),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C376),
+            slot("shape", C375),
             slot("dtype", C226),
             slot("atype", C121),
             slot("btype", C121),
@@ -18306,7 +18345,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G498,
+        gates: G491,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18315,11 +18354,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C373),
-            slot("sp", C340),
+            slot("mma_async", C372),
+            slot("sp", C339),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C376),
+            slot("shape", C375),
             slot("dtype", C1),
             slot("atype", C122),
             slot("btype", C122),
@@ -18339,7 +18378,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G498,
+        gates: G491,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18348,11 +18387,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C373),
-            slot("sp", C340),
+            slot("mma_async", C372),
+            slot("sp", C339),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C376),
+            slot("shape", C375),
             slot("dtype", C1),
             slot("atype", C122),
             slot("btype", C122),
@@ -18371,7 +18410,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G498,
+        gates: G491,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18380,11 +18419,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C373),
-            slot("sp", C340),
+            slot("mma_async", C372),
+            slot("sp", C339),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C374),
+            slot("shape", C373),
             slot("dtype", C1),
             slot("atype", C127),
             slot("btype", C127),
@@ -18402,7 +18441,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G498,
+        gates: G491,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18411,11 +18450,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C373),
-            slot("sp", C340),
+            slot("mma_async", C372),
+            slot("sp", C339),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C374),
+            slot("shape", C373),
             slot("dtype", C1),
             slot("atype", C127),
             slot("btype", C127),
@@ -18433,7 +18472,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G498,
+        gates: G491,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18442,11 +18481,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C373),
-            slot("sp", C340),
+            slot("mma_async", C372),
+            slot("sp", C339),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C381),
+            slot("shape", C380),
             slot("dtype", C226),
             slot("atype", C241),
             slot("btype", C241),
@@ -18464,7 +18503,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G499,
+        gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18473,11 +18512,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C373),
-            slot("sp", C340),
+            slot("mma_async", C372),
+            slot("sp", C339),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C381),
+            slot("shape", C380),
             slot("dtype", C226),
             slot("atype", C241),
             slot("btype", C241),
@@ -18495,7 +18534,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G499,
+        gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18504,15 +18543,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C373),
-            slot("sp", C340),
+            slot("mma_async", C372),
+            slot("sp", C339),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C382),
+            slot("shape", C381),
             optional("satfinite", C125),
             slot("dtype", C13),
-            slot("atype", C378),
-            slot("btype", C378),
+            slot("atype", C377),
+            slot("btype", C377),
         ],
         ignored: &[],
         head: 1,
@@ -18526,23 +18565,23 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G500),
+                when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T26)],
+                then: Consequence::Gates(G493),
             },
             Rule {
-                when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T15)],
-                then: Consequence::Gates(G500),
+                when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T20)],
+                then: Consequence::Gates(G493),
             },
             Rule {
-                when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T15)],
-                then: Consequence::Gates(G501),
+                when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T20)],
+                then: Consequence::Gates(G494),
             },
             Rule {
-                when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G501),
+                when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T26)],
+                then: Consequence::Gates(G494),
             },
         ],
-        gates: G502,
+        gates: G495,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18551,15 +18590,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C373),
-            slot("sp", C340),
+            slot("mma_async", C372),
+            slot("sp", C339),
             slot("sync", C44),
             optional("aligned", C51),
-            slot("shape", C382),
+            slot("shape", C381),
             optional("satfinite", C125),
             slot("dtype", C13),
-            slot("atype", C378),
-            slot("btype", C378),
+            slot("atype", C377),
+            slot("btype", C377),
         ],
         ignored: &[],
         head: 1,
@@ -18573,23 +18612,23 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G500),
+                when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T26)],
+                then: Consequence::Gates(G493),
             },
             Rule {
-                when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T15)],
-                then: Consequence::Gates(G500),
+                when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T20)],
+                then: Consequence::Gates(G493),
             },
             Rule {
-                when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T15)],
-                then: Consequence::Gates(G501),
+                when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T20)],
+                then: Consequence::Gates(G494),
             },
             Rule {
-                when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G501),
+                when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T26)],
+                then: Consequence::Gates(G494),
             },
         ],
-        gates: G502,
+        gates: G495,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18597,12 +18636,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Wgmma,
         syntax: "wgmma.fence.sync{.aligned}",
         section: "9.7.15.7.1",
-        slots: &[slot("fence", C383), slot("sync", C44), optional("aligned", C51)],
+        slots: &[slot("fence", C382), slot("sync", C44), optional("aligned", C51)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G503,
+        gates: G496,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -18615,7 +18654,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G504,
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -18628,7 +18667,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G505,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -18637,13 +18676,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C384),
-            slot("a", C385),
+            slot("load", C383),
+            slot("a", C384),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C225),
-            slot("shape", C386),
-            optional("memory", C387),
+            slot("shape", C385),
+            optional("memory", C386),
             slot("type", C121),
         ],
         ignored: &[],
@@ -18654,11 +18693,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
         ],
-        gates: G509,
+        gates: G502,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18667,13 +18706,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C384),
-            slot("b", C303),
+            slot("load", C383),
+            slot("b", C302),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C225),
-            slot("shape", C386),
-            optional("memory", C387),
+            slot("shape", C385),
+            optional("memory", C386),
             slot("type", C121),
         ],
         ignored: &[],
@@ -18684,11 +18723,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
         ],
-        gates: G509,
+        gates: G502,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18697,13 +18736,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C384),
-            slot("a", C385),
+            slot("load", C383),
+            slot("a", C384),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C225),
-            slot("shape", C386),
-            optional("memory", C387),
+            slot("shape", C385),
+            optional("memory", C386),
             slot("type", C122),
         ],
         ignored: &[],
@@ -18714,11 +18753,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
         ],
-        gates: G510,
+        gates: G503,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18727,13 +18766,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C384),
-            slot("b", C303),
+            slot("load", C383),
+            slot("b", C302),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C225),
-            slot("shape", C386),
-            optional("memory", C387),
+            slot("shape", C385),
+            optional("memory", C386),
             slot("type", C122),
         ],
         ignored: &[],
@@ -18744,11 +18783,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
         ],
-        gates: G510,
+        gates: G503,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18757,13 +18796,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C384),
-            slot("a", C385),
+            slot("load", C383),
+            slot("a", C384),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C225),
-            slot("shape", C388),
-            optional("memory", C387),
+            slot("shape", C387),
+            optional("memory", C386),
             slot("type", C127),
         ],
         ignored: &[],
@@ -18773,8 +18812,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G511) }],
-        gates: G510,
+        rules: &[Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G504) }],
+        gates: G503,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18783,13 +18822,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C384),
-            slot("b", C303),
+            slot("load", C383),
+            slot("b", C302),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C225),
-            slot("shape", C388),
-            optional("memory", C387),
+            slot("shape", C387),
+            optional("memory", C386),
             slot("type", C127),
         ],
         ignored: &[],
@@ -18799,8 +18838,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G511) }],
-        gates: G510,
+        rules: &[Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G504) }],
+        gates: G503,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18809,13 +18848,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C384),
-            slot("a", C385),
+            slot("load", C383),
+            slot("a", C384),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C225),
-            slot("shape", C389),
-            optional("memory", C387),
+            slot("shape", C388),
+            optional("memory", C386),
             slot("type", C2),
         ],
         ignored: &[],
@@ -18826,11 +18865,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G511) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G512) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G504) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G505) },
         ],
-        gates: G513,
+        gates: G506,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18839,13 +18878,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C384),
-            slot("b", C303),
+            slot("load", C383),
+            slot("b", C302),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C225),
-            slot("shape", C389),
-            optional("memory", C387),
+            slot("shape", C388),
+            optional("memory", C386),
             slot("type", C2),
         ],
         ignored: &[],
@@ -18856,11 +18895,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G511) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G512) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G504) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G505) },
         ],
-        gates: G513,
+        gates: G506,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18869,13 +18908,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C384),
-            slot("a", C385),
+            slot("load", C383),
+            slot("a", C384),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C225),
-            slot("shape", C386),
-            optional("memory", C387),
+            slot("shape", C385),
+            optional("memory", C386),
             slot("type", C233),
         ],
         ignored: &[],
@@ -18886,11 +18925,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
         ],
-        gates: G514,
+        gates: G507,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18899,13 +18938,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C384),
-            slot("b", C303),
+            slot("load", C383),
+            slot("b", C302),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C225),
-            slot("shape", C386),
-            optional("memory", C387),
+            slot("shape", C385),
+            optional("memory", C386),
             slot("type", C233),
         ],
         ignored: &[],
@@ -18916,11 +18955,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
         ],
-        gates: G514,
+        gates: G507,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18929,13 +18968,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C384),
-            slot("a", C385),
+            slot("load", C383),
+            slot("a", C384),
             slot("sync", C44),
             slot("aligned", C51),
             slot("row", C228),
-            slot("shape", C390),
-            optional("memory", C387),
+            slot("shape", C389),
+            optional("memory", C386),
             slot("type", C235),
         ],
         ignored: &[],
@@ -18945,8 +18984,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G515) }],
-        gates: G516,
+        rules: &[Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G508) }],
+        gates: G509,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18955,13 +18994,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C384),
-            slot("b", C303),
+            slot("load", C383),
+            slot("b", C302),
             slot("sync", C44),
             slot("aligned", C51),
             slot("col", C229),
-            slot("shape", C390),
-            optional("memory", C387),
+            slot("shape", C389),
+            optional("memory", C386),
             slot("type", C235),
         ],
         ignored: &[],
@@ -18971,8 +19010,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G515) }],
-        gates: G516,
+        rules: &[Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G508) }],
+        gates: G509,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18981,13 +19020,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C384),
-            slot("a", C385),
+            slot("load", C383),
+            slot("a", C384),
             slot("sync", C44),
             slot("aligned", C51),
             slot("row", C228),
-            slot("shape", C391),
-            optional("memory", C387),
+            slot("shape", C390),
+            optional("memory", C386),
             slot("type", C237),
         ],
         ignored: &[],
@@ -18997,8 +19036,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G517) }],
-        gates: G518,
+        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G510) }],
+        gates: G511,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19007,13 +19046,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C384),
-            slot("b", C303),
+            slot("load", C383),
+            slot("b", C302),
             slot("sync", C44),
             slot("aligned", C51),
             slot("col", C229),
-            slot("shape", C391),
-            optional("memory", C387),
+            slot("shape", C390),
+            optional("memory", C386),
             slot("type", C237),
         ],
         ignored: &[],
@@ -19023,8 +19062,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G517) }],
-        gates: G518,
+        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G510) }],
+        gates: G511,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19033,13 +19072,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C384),
-            slot("c", C392),
+            slot("load", C383),
+            slot("c", C391),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C225),
-            slot("shape", C393),
-            optional("memory", C387),
+            slot("shape", C392),
+            optional("memory", C386),
             slot("type", C226),
         ],
         ignored: &[],
@@ -19050,14 +19089,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G511) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G515) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G517) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G504) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G510) },
         ],
-        gates: G509,
+        gates: G502,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19066,13 +19105,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C384),
-            slot("c", C392),
+            slot("load", C383),
+            slot("c", C391),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C225),
-            slot("shape", C393),
-            optional("memory", C387),
+            slot("shape", C392),
+            optional("memory", C386),
             slot("type", C13),
         ],
         ignored: &[],
@@ -19083,14 +19122,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G511) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G515) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G517) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G504) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G510) },
         ],
-        gates: G514,
+        gates: G507,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19099,13 +19138,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C384),
-            slot("c", C392),
+            slot("load", C383),
+            slot("c", C391),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C225),
-            slot("shape", C394),
-            optional("memory", C387),
+            slot("shape", C393),
+            optional("memory", C386),
             slot("type", C2),
         ],
         ignored: &[],
@@ -19116,13 +19155,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G511) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G512) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G504) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G505) },
         ],
-        gates: G513,
+        gates: G506,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19131,13 +19170,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C395),
-            slot("d", C396),
+            slot("store", C394),
+            slot("d", C395),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C225),
-            slot("shape", C393),
-            optional("memory", C387),
+            slot("shape", C392),
+            optional("memory", C386),
             slot("type", C226),
         ],
         ignored: &[],
@@ -19148,14 +19187,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G511) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G515) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G517) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G504) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G510) },
         ],
-        gates: G509,
+        gates: G502,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -19164,13 +19203,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C395),
-            slot("d", C396),
+            slot("store", C394),
+            slot("d", C395),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C225),
-            slot("shape", C393),
-            optional("memory", C387),
+            slot("shape", C392),
+            optional("memory", C386),
             slot("type", C13),
         ],
         ignored: &[],
@@ -19181,14 +19220,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G511) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G515) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G517) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G504) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G510) },
         ],
-        gates: G514,
+        gates: G507,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -19197,13 +19236,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C395),
-            slot("d", C396),
+            slot("store", C394),
+            slot("d", C395),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C225),
-            slot("shape", C394),
-            optional("memory", C387),
+            slot("shape", C393),
+            optional("memory", C386),
             slot("type", C2),
         ],
         ignored: &[],
@@ -19214,13 +19253,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G511) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G512) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G504) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G505) },
         ],
-        gates: G513,
+        gates: G506,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -19229,12 +19268,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.ctype d.frag, a.frag:f16, b.frag:f16, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C334),
+            slot("mma", C333),
             slot("sync", C44),
             slot("aligned", C51),
             slot("alayout", C225),
             slot("blayout", C225),
-            slot("shape", C386),
+            slot("shape", C385),
             slot("dtype", C226),
             slot("ctype", C226),
         ],
@@ -19247,11 +19286,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(1)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
         ],
-        gates: G509,
+        gates: G502,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19260,12 +19299,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C334),
+            slot("mma", C333),
             slot("sync", C44),
             slot("aligned", C51),
             slot("alayout", C225),
             slot("blayout", C225),
-            slot("shape", C386),
+            slot("shape", C385),
             slot("dtype", C1),
             slot("atype", C122),
             slot("btype", C122),
@@ -19280,11 +19319,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
         ],
-        gates: G510,
+        gates: G503,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19293,12 +19332,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C334),
+            slot("mma", C333),
             slot("sync", C44),
             slot("aligned", C51),
             slot("alayout", C225),
             slot("blayout", C225),
-            slot("shape", C388),
+            slot("shape", C387),
             slot("dtype", C1),
             slot("atype", C127),
             slot("btype", C127),
@@ -19312,8 +19351,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G511) }],
-        gates: G510,
+        rules: &[Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G504) }],
+        gates: G503,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19322,12 +19361,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape{.rnd}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C334),
+            slot("mma", C333),
             slot("sync", C44),
             slot("aligned", C51),
             slot("alayout", C225),
             slot("blayout", C225),
-            slot("shape", C394),
+            slot("shape", C393),
             optional("rnd", C7),
             slot("dtype", C2),
             slot("atype", C2),
@@ -19343,13 +19382,13 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G511) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G512) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G504) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G505) },
         ],
-        gates: G513,
+        gates: G506,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19358,12 +19397,46 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C334),
+            slot("mma", C333),
             slot("sync", C44),
             slot("aligned", C51),
             slot("alayout", C225),
             slot("blayout", C225),
-            slot("shape", C386),
+            slot("shape", C385),
+            slot("dtype", C13),
+            slot("atype", C396),
+            slot("btype", C396),
+            slot("ctype", C13),
+            optional("satfinite", C125),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
+        ],
+        gates: G507,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.4.5",
+        slots: &[
+            slot("mma", C333),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("alayout", C225),
+            slot("blayout", C225),
+            slot("shape", C385),
             slot("dtype", C13),
             slot("atype", C397),
             slot("btype", C397),
@@ -19379,25 +19452,25 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
         ],
-        gates: G514,
+        gates: G507,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
     Form {
         opcode: Opcode::Wmma,
-        syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
+        syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C334),
+            slot("mma", C333),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("alayout", C225),
-            slot("blayout", C225),
-            slot("shape", C386),
+            slot("row", C228),
+            slot("col", C229),
+            slot("shape", C389),
             slot("dtype", C13),
             slot("atype", C398),
             slot("btype", C398),
@@ -19412,12 +19485,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G508) },
-        ],
-        gates: G514,
+        rules: &[Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G508) }],
+        gates: G509,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19426,12 +19495,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C334),
+            slot("mma", C333),
             slot("sync", C44),
             slot("aligned", C51),
             slot("row", C228),
             slot("col", C229),
-            slot("shape", C390),
+            slot("shape", C389),
             slot("dtype", C13),
             slot("atype", C399),
             slot("btype", C399),
@@ -19446,38 +19515,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G515) }],
-        gates: G516,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mma),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
-        section: "9.7.14.4.5",
-        slots: &[
-            slot("mma", C334),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("row", C228),
-            slot("col", C229),
-            slot("shape", C390),
-            slot("dtype", C13),
-            slot("atype", C400),
-            slot("btype", C400),
-            slot("ctype", C13),
-            optional("satfinite", C125),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G515) }],
-        gates: G516,
+        rules: &[Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G508) }],
+        gates: G509,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19486,14 +19525,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.bitOp.popc.sync.aligned.row.col.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C334),
+            slot("mma", C333),
             slot("bitOp", C238),
             slot("popc", C47),
             slot("sync", C44),
             slot("aligned", C51),
             slot("row", C228),
             slot("col", C229),
-            slot("shape", C391),
+            slot("shape", C390),
             slot("dtype", C13),
             slot("atype", C237),
             slot("btype", C237),
@@ -19508,10 +19547,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G519) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G517) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G512) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G510) },
         ],
-        gates: G518,
+        gates: G511,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },

@@ -1,0 +1,148 @@
+//! The modifiers of an instruction as ptxas reads them: each by itself, some of them as parts of names, some as nothing.
+
+use crate::{Form, Mod, Slot, Token};
+
+/// A modifier as it stands in the source.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Written {
+    Token(Token),
+    /// ptxas reads it and makes nothing of it.
+    Ignored(Mod),
+    /// ptxas knows it from instructions that are not in the table.
+    Foreign,
+    Unknown,
+}
+
+impl Written {
+    pub(crate) fn read_all(opcode: &str, modifiers: &[&str]) -> Vec<Written> {
+        (0..modifiers.len()).map(|index| Written::read(opcode, modifiers, index)).collect()
+    }
+
+    fn read(opcode: &str, modifiers: &[&str], index: usize) -> Written {
+        let name = modifiers[index];
+        let Some(token) = Token::from_name(name) else {
+            return if name == "g" { Written::Foreign } else { Written::Unknown };
+        };
+        if opcode == "fence" && name == "proxy" && index > 0 {
+            return Written::Unknown;
+        }
+        let takes = |slot: &Slot| slot.choice(token).is_some();
+        // What belongs to a name must stand there, and the name be whole.
+        let is_named = |form: &Form| {
+            let whole = if name == "proxy" { 1 } else { form.head };
+            let mut slots = form.slots[..whole.min(form.head)].iter().zip(modifiers);
+            index < whole
+                && form.head > 0
+                && modifiers.len() >= whole
+                && slots.all(|(slot, word)| slot.choices.iter().any(|choice| choice.token.name() == *word))
+        };
+        let is_in_place = index == 0 || index == 1 && matches!(modifiers[0], "cta" | "cluster");
+        if matches!(opcode, "bar" | "barrier") && matches!(name, "arrive" | "red") && !is_in_place {
+            return Written::Unknown;
+        }
+        let taken = || {
+            let forms = crate::forms(opcode);
+            forms.iter().any(|form| is_named(form) || form.slots[form.head..].iter().any(takes))
+        };
+        match token {
+            Token::Mod(modifier) if is_read_anywhere(modifier) && !taken() => Written::Ignored(modifier),
+            Token::Mod(modifier) if is_part_of_name(modifier) && !taken() => Written::Unknown,
+            _ => Written::Token(token),
+        }
+    }
+
+    pub(crate) fn modifier(self) -> Option<Mod> {
+        match self {
+            Written::Token(Token::Mod(modifier)) | Written::Ignored(modifier) => Some(modifier),
+            _ => None,
+        }
+    }
+}
+
+/// ptxas takes these on whatever instruction, and makes nothing of them where they mean nothing: operations of `testp`, fields of
+/// `tensormap.replace`, formats and sums of matrix instructions.
+fn is_read_anywhere(modifier: Mod) -> bool {
+    matches!(
+        modifier,
+        Mod::AccF16
+            | Mod::AccF32
+            | Mod::B4x16P64
+            | Mod::B6x16P32
+            | Mod::B8x16
+            | Mod::BoxDim
+            | Mod::ElementStride
+            | Mod::Elemtype
+            | Mod::FillMode
+            | Mod::Finite
+            | Mod::GlobalAddress
+            | Mod::GlobalDim
+            | Mod::GlobalStride
+            | Mod::Infinite
+            | Mod::InterleaveLayout
+            | Mod::Normal
+            | Mod::Notanumber
+            | Mod::Number
+            | Mod::Rank
+            | Mod::Subnormal
+            | Mod::SwizzleAtomicity
+            | Mod::SwizzleMode
+    )
+}
+
+/// ptxas knows these only as parts of the names of instructions.
+pub(crate) fn is_part_of_name(modifier: Mod) -> bool {
+    matches!(
+        modifier,
+        Mod::Arrive
+            | Mod::ArriveDrop
+            | Mod::Base
+            | Mod::Bulk
+            | Mod::C
+            | Mod::Commit
+            | Mod::CommitGroup
+            | Mod::CompleteTx
+            | Mod::CpFenceproxy
+            | Mod::Cvt
+            | Mod::D
+            | Mod::ExpectTx
+            | Mod::Fence
+            | Mod::FenceAfterThreadSync
+            | Mod::FenceBeforeThreadSync
+            | Mod::Fractional
+            | Mod::Full
+            | Mod::Grad
+            | Mod::Init
+            | Mod::Inval
+            | Mod::L
+            | Mod::LdReduce
+            | Mod::Level
+            | Mod::Load
+            | Mod::Mask
+            | Mod::MmaAsync
+            | Mod::P
+            | Mod::Pack
+            | Mod::Parity
+            | Mod::PendingCount
+            | Mod::Prefetch
+            | Mod::Proxy
+            | Mod::QueryCancel
+            | Mod::Range
+            | Mod::Red
+            | Mod::Reduce
+            | Mod::RelinquishAllocPermit
+            | Mod::Replace
+            | Mod::Store
+            | Mod::Tensor
+            | Mod::TestWait
+            | Mod::To
+            | Mod::TryCancel
+            | Mod::TryWait
+            | Mod::WaitLd
+            | Mod::WaitSt
+            | Mod::WaitAll
+            | Mod::WaitGroup
+            | Mod::Warp
+            | Mod::Ws
+            | Mod::Wide
+    )
+}
