@@ -1,5 +1,5 @@
 // What graph codes do, each in one kernel: by thread, by warp or by block for each vertex; and with BUG one mistake in each place where it can
-// be made. The patterns and the mistakes are those that the Indigo suite describes (Liu, Azami, Walters, Burtscher, IISWC 2022);
+// be made. The patterns and the mistakes are those that the Indigo suite describes (Liu, Azami, Walters, Burtscher, ISPASS 2022);
 // the code is ours. nvcc -ptx -arch=compute_80 -DBUG=n kernels.cu
 //
 // BUG: 0 none, 1 no atomic operation, 2 a plain look before an atomic operation, 3 one array read and written, 4 a barrier left out,

@@ -90,6 +90,11 @@ pub const UNVERIFIED: &[(&str, &str)] = &[
          manual's text it is followed: `.sat` of unsigned results and into parts, `.min` and `.max` with `c`, and what lies \
          above bit 31 of `vmad` (conformance/README.md).",
     ),
+    (
+        "`multimem`",
+        "any global address is one of a team of one GPU: `ld_reduce` reads the only replica, bit for bit, `st` writes it, and \
+         `red` combines it as `red` does.",
+    ),
     ("memory, barriers, collectives", "tested by kernels with known results, not against a GPU."),
 ];
 

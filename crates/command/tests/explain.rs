@@ -198,8 +198,8 @@ fn a_name_that_lacks_something_lists_the_forms_that_have_what_it_has() {
     for (name, lacks, form) in [
         ("setp.lt", "Unexpected instruction types", "| `setp.CmpOp{.ftz}.f16x2 p[\\|q], a, b` |"),
         ("setp.f32", "Comparison modifier required", "| `setp.CmpOp{.ftz}.type p[\\|q], a, b` |"),
-        ("cp.async.bulk.tensor", "Modifier '.tensor_dim' required", "| `cp.async.bulk.tensor.dim"),
-        ("tcgen05.mma", "Modifier '.cta_group' required", "| `tcgen05.mma.cta_group.kind"),
+        ("cp.async.bulk.tensor", ".dim modifier required", "| `cp.async.bulk.tensor.dim"),
+        ("tcgen05.mma", ".cta_group modifier required", "| `tcgen05.mma.cta_group.kind"),
     ] {
         let outcome = explain(name);
         assert_eq!(outcome.code, Some(0), "{}", outcome.transcript());

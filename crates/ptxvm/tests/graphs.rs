@@ -1,4 +1,4 @@
-//! Graph codes with one mistake each, as the Indigo suite has them (Liu, Azami, Walters, Burtscher, IISWC 2022): the tools find every one of them on
+//! Graph codes with one mistake each, as the Indigo suite has them (Liu, Azami, Walters, Burtscher, ISPASS 2022): the tools find every one of them on
 //! every graph on which threads meet, and nothing in codes without a mistake. `tests/graphs/kernels.cu` is what nvcc made the PTX of.
 
 use std::collections::BTreeSet;
