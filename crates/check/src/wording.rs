@@ -80,9 +80,9 @@ pub(crate) fn special(
                 return one(format!("Illegal query modifier for instruction '{name}'"));
             }
             if name.ends_with(".tensor")
-                && let Some(message) = load_mode(name, modifiers)
+                && let Some(messages) = load_mode(name, modifiers)
             {
-                return one(message);
+                return Some(messages);
             }
             let rounds = |m: &&str| Mod::from_name(m).is_some_and(|m| m.rounding().is_some());
             match form.opcode {
@@ -282,17 +282,19 @@ fn has_tensor_memory(modifier: Mod, target: Target) -> bool {
 }
 
 /// A copy of a tensor in a load mode that is for the other direction, or for other dimensions.
-fn load_mode(name: &str, modifiers: &[&str]) -> Option<String> {
+fn load_mode(name: &str, modifiers: &[&str]) -> Option<Vec<String>> {
     let written = |is: fn(&str) -> bool| modifiers.iter().copied().find(|&m| is(m));
     let mode = written(|m| m.starts_with("im2col") || matches!(m, "tile::gather4" | "tile::scatter4"))?;
     let dimension = written(|m| matches!(m, "1d" | "2d" | "3d" | "4d" | "5d"))?;
     let space = |name: &str| modifiers.iter().position(|m| m.starts_with(name));
     // A prefetch names no shared memory.
     let stores = space("global") < space("shared");
+    let mut messages = Vec::new();
     if stores != matches!(mode, "im2col_no_offs" | "tile::scatter4") {
-        return Some(format!("Illegal modifier '.{mode}' for instruction '{name}'"));
+        messages.push(format!("Illegal modifier '.{mode}' for instruction '{name}'"));
     }
-    let fits = if mode.starts_with("tile") { dimension == "2d" } else { dimension >= "3d" };
-    let message = format!("Modifier '.{dimension}' cannot be combined with modifier '.{mode}'");
-    (!fits).then_some(message)
+    if mode.starts_with("tile") != (dimension == "2d") || dimension == "1d" {
+        messages.push(format!("Modifier '.{dimension}' cannot be combined with modifier '.{mode}'"));
+    }
+    (!messages.is_empty()).then_some(messages)
 }
