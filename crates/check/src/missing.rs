@@ -37,8 +37,7 @@ pub(crate) fn message(
         (Opcode::Redux, "op" | "bitwise") => {
             one(format!("Reduction operation is required for instruction '{name}'"))
         }
-        (Opcode::Atom | Opcode::Red, "add") => one(format!("Illegal operation '' for instruction '{name}'")),
-        (Opcode::Atom | Opcode::Red, "op" | "bitwise" | "minmax" | "step") => {
+        (Opcode::Atom | Opcode::Red, "add" | "op" | "bitwise" | "minmax" | "step") => {
             one(format!("Illegal operation '' for instruction '{name}'"))
         }
         (Opcode::Match, "any") => one(format!("'.any' or '.all' modifier required for instruction '{name}'")),

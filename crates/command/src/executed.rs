@@ -107,9 +107,10 @@ mod tests {
     }
 
     #[test]
-    fn every_form_is_executed() {
+    fn all_but_copies_along_the_width_are_executed() {
         for (id, form) in rows() {
-            assert!(is_executed(id), "{}", form.syntax);
+            let is_wide = form.syntax.contains(".im2col::w") && !form.syntax.contains("prefetch");
+            assert_eq!(is_executed(id), !is_wide, "{}", form.syntax);
         }
     }
 }

@@ -719,7 +719,8 @@ pub enum OpKind {
         semantics: Semantics,
     },
     Texel(Box<TexelOp>),
-    /// It adds a number to a predicate, which nobody executes: a kernel that can reach it is not launched.
+    /// Checked and not executed by any engine (columns along the width of a tensor, a number added to a predicate): a kernel that can reach it is not
+    /// launched.
     Unsupported {
         form: &'static Form,
         picks: Picks,

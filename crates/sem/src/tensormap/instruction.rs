@@ -14,7 +14,6 @@ impl Place {
         let place = |m: &Mod| match m {
             Mod::Im2col | Mod::Im2colNoOffs => Some(Place::Columns(at, std::array::from_fn(offset))),
             Mod::TileGather4 | Mod::TileScatter4 => Some(Place::Rows(at)),
-            Mod::Im2colW | Mod::Im2colW128 => Some(Place::WideColumns),
             _ => None,
         };
         picks.mods().iter().find_map(place).unwrap_or(Place::Tile(at))

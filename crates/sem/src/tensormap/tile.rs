@@ -14,8 +14,6 @@ pub enum Place {
     Columns([i32; MOST_DIMENSIONS], [u16; 3]),
     /// Four rows of a matrix, each of the box's width: the first column, and the number of each row (`.tile::gather4`, `.tile::scatter4`).
     Rows([i32; MOST_DIMENSIONS]),
-    /// Columns along the width (`.im2col::w`, `.im2col::w::128`).
-    WideColumns,
 }
 
 /// Why a map does not fit an instruction.
@@ -150,7 +148,7 @@ impl TensorMap {
     pub fn fits(&self, rank: usize, place: &Place) -> Result<(), Misfit> {
         let first = match (place, self.mode) {
             _ if rank != self.rank => return Err(Misfit::Rank(self.rank)),
-            (Place::WideColumns, _) | (_, Mode::Im2colWide { .. }) => return Err(Misfit::Wide),
+            (_, Mode::Im2colWide { .. }) => return Err(Misfit::Wide),
             (Place::Rows(_), Mode::Tiled(extents)) if extents[1] != 1 => return Err(Misfit::Box),
             (Place::Tile(at) | Place::Rows(at), Mode::Tiled(_))
             | (Place::Columns(at, _), Mode::Im2col(_)) => at[0],
@@ -228,8 +226,6 @@ impl TensorMap {
                 (Place::Columns(..), Some(walk)) => walk.next_pixel(),
                 (Place::Columns(at, _) | Place::Tile(at), _) => map.line(at, i),
                 (Place::Rows(at), _) => [at[0].into(), at[i as usize + 1].into(), 0, 0, 0],
-                // It fits no map.
-                (Place::WideColumns, _) => [0; MOST_DIMENSIONS],
             };
             map.row(at, i * pitch)
         })
@@ -368,7 +364,6 @@ mod tests {
         assert_eq!(rows, [(0, 0..8, 0x1000 + 144 + 32), outside(32), (64, 0..8, 0x1000 + 32), outside(96)]);
         assert_eq!((map.box_bytes(&place), map.shared_bytes(&place)), (64, 128));
         assert_eq!(matrix().fits(2, &place), Err(Misfit::Box));
-        assert_eq!(map.fits(2, &Place::WideColumns), Err(Misfit::Wide));
     }
 
     #[test]
