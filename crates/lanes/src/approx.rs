@@ -6,8 +6,8 @@
 
 use super::drive::{Bf16, F16, Half, apply1, apply2, in_pairs, load, store};
 use super::float::{finish, flush};
-use super::macros::flags;
-use super::path::{BLOCK, Block, Kernel, Path, version};
+use super::macros::{flags, multiversion};
+use super::path::{BLOCK, Block, Kernel, Parametric, Path, version, version_with};
 use super::{HostPath, LaneArgs, LaneFn, only};
 use isa::{Mod, Opcode, Picks, Type};
 use sem::approx;
@@ -15,6 +15,7 @@ use sem::format::{self, F32, Format};
 use sem::round::Mode;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI, FRAC_PI_2, LN_2};
 use std::marker::PhantomData;
+use std::sync::OnceLock;
 
 /// Bound of the relative error of the functions of binary64 below: their series leave out less than 2^-55, and rounding
 /// adds a few times 2^-53.
@@ -360,6 +361,65 @@ fn rounded<F: Function, const FTZ: bool>(path: HostPath) -> LaneFn {
     version::<Rounded<F, FTZ>>(path)
 }
 
+/// All values of a function of one half.
+type Table = Box<[u16]>;
+
+/// Looks values up, which are computed when the first is wanted.
+struct Tabulated;
+
+impl Parametric for Tabulated {
+    type With = (&'static OnceLock<Table>, LaneKernel);
+
+    #[inline(always)]
+    unsafe fn run<P: Path>(args: &LaneArgs, &(table, kernel): &Self::With) {
+        // SAFETY: the machine has the path that the kernel was compiled for, since this was.
+        let table = table.get_or_init(|| unsafe { table_of(kernel) });
+        let table: &[u16; 1 << 16] = table.as_ref().try_into().expect("a value for every half");
+        for i in 0..args.lanes / BLOCK {
+            // SAFETY: the source and the destination have `lanes` halves; `P` by contract.
+            unsafe { store::<P, _>(args, 0, i, apply1(|x: u16| table[usize::from(x)], load(args, 0, i))) }
+        }
+    }
+}
+
+/// A function of halves, compiled for a path.
+type LaneKernel = unsafe fn(&LaneArgs);
+
+/// Computes all values of a function, which takes less than a millisecond.
+///
+/// # Safety
+/// The machine must have the function's path.
+#[cold]
+#[inline(never)]
+unsafe fn table_of(kernel: LaneKernel) -> Table {
+    let operands: Vec<u16> = (0..=u16::MAX).collect();
+    let mut values = vec![0; operands.len()].into_boxed_slice();
+    let none = std::ptr::null();
+    let args = LaneArgs {
+        dst: [values.as_mut_ptr().cast(), std::ptr::null_mut()],
+        src: [operands.as_ptr().cast(), none, none, none, none],
+        step: [size_of::<Block<u16>>(), 0, 0, 0, 0],
+        lanes: operands.len(),
+    };
+    // SAFETY: both have so many halves; the caller's promise.
+    unsafe { kernel(&args) }
+    values
+}
+
+/// The handler that looks up what a kernel on halves computes.
+macro_rules! tabulated {
+    ($kernel:ty, $path:expr) => {{
+        static TABLES: [OnceLock<Table>; HostPath::ALL.len()] = [const { OnceLock::new() }; HostPath::ALL.len()];
+        let path: HostPath = $path;
+        let kernel = multiversion!(path, [] (args: &LaneArgs), P => {
+            // SAFETY: compiled for the path; the caller's promise.
+            unsafe { <$kernel>::run::<P>(args) }
+        });
+        let index = HostPath::ALL.iter().position(|known| *known == path)?;
+        version_with::<Tabulated>(path, (&TABLES[index], kernel as LaneKernel))
+    }};
+}
+
 /// The handler of `.approx{.ftz}` of binary32 and the halves.
 pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
     let &[ty] = picks.types() else { return None };
@@ -373,10 +433,10 @@ pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath
         (Opcode::Sin, Type::F32, _) => flags!(rounded [Sin] (path); ftz),
         (Opcode::Cos, Type::F32, _) => flags!(rounded [Cos] (path); ftz),
         (Opcode::Tanh, Type::F32, _) => flags!(rounded [Tanh] (path); ftz),
-        (Opcode::Ex2, Type::F16, false) => version::<RoundedHalf<Ex2, F16, false>>(path),
-        (Opcode::Ex2, Type::Bf16, true) => version::<RoundedHalf<Ex2, Bf16, true>>(path),
-        (Opcode::Tanh, Type::F16, false) => version::<RoundedHalf<Tanh, F16, false>>(path),
-        (Opcode::Tanh, Type::Bf16, false) => version::<RoundedHalf<Tanh, Bf16, false>>(path),
+        (Opcode::Ex2, Type::F16, false) => tabulated!(RoundedHalf<Ex2, F16, false>, path),
+        (Opcode::Ex2, Type::Bf16, true) => tabulated!(RoundedHalf<Ex2, Bf16, true>, path),
+        (Opcode::Tanh, Type::F16, false) => tabulated!(RoundedHalf<Tanh, F16, false>, path),
+        (Opcode::Tanh, Type::Bf16, false) => tabulated!(RoundedHalf<Tanh, Bf16, false>, path),
         _ => return None,
     };
     Some(if ty.lanes() == 2 { in_pairs(2, handler) } else { handler })

@@ -4,9 +4,10 @@
 //! second rounding to two bits fewer looks at. One definition serves every format, rounding and clamp; which one is looked up
 //! for a handler, not while it runs.
 
+use super::HostPath;
 use super::drive::{apply1, apply2};
 use super::float::finish;
-use super::path::{BLOCK, Block};
+use super::path::{BLOCK, Block, Path};
 use isa::{Mod, Picks, Rounding, Type};
 use sem::format::{F32, Format, Specials};
 use sem::round::Clamp;
@@ -193,53 +194,30 @@ impl Encoder {
     }
 
     /// The encodings of numbers, which may have been rounded to odd; with the random bits of [`Direction::Stochastic`].
+    ///
+    /// # Safety
+    /// The host must have the path's instructions.
     #[inline(always)]
-    pub(super) fn encode(&self, x: Block<f32>, random: Block<u32>) -> Block<u32> {
-        /// The most bits that are dropped: sums with what is added above them stay below 2^31.
-        const DROPPED: i32 = 30;
+    pub(super) unsafe fn encode<P: Path>(&self, x: Block<f32>, random: Block<u32>) -> Block<u32> {
         let bits = apply1(|x: f32| x.to_bits() as i32, x);
         let Encoding { format, direction, clamp, scale } = self.encoding;
         if scale {
             return self.encode_scale(bits);
         }
-        let (mut exponents, mut significands, mut drops) = ([0; BLOCK], [0; BLOCK], [0u32; BLOCK]);
-        let kept = 23 - self.fraction_bits as i32;
-        for k in 0..BLOCK {
-            let magnitude = bits[k] & i32::MAX;
-            let exponent = magnitude >> 23;
-            let hidden = if exponent > 0 { 1 << 23 } else { 0 };
-            let exponent = exponent.max(1);
-            let significand = magnitude & FRACTION | hidden;
-            exponents[k] = exponent.max(self.least_exponent);
-            let drop = kept + exponents[k] - exponent;
-            // So far below the last place, a bit says that something was there.
-            let excess = (drop - DROPPED).clamp(0, 31) as u32;
-            let jammed = if (excess > 0) & (significand != 0) { 1 } else { 0 };
-            significands[k] = significand >> (excess & 31) | jammed;
-            drops[k] = drop.min(DROPPED) as u32;
-        }
-        let ones = |drop: u32| (1i32 << (drop & 31)) - 1;
-        let above: Block<i32> = match direction {
-            Direction::NearestEven => {
-                apply2(|s: i32, drop: u32| (s >> (drop & 31) & 1) + (ones(drop) >> 1), significands, drops)
+        let by_host = P::PATH != HostPath::Portable && direction == Direction::NearestEven;
+        let numbers = match (format.bits(), self.fraction_bits, direction) {
+            (_, _, Direction::NearestAway | Direction::Stochastic(_)) => self.round(bits, random),
+            (16, 10, _) if by_host => {
+                // SAFETY: the caller's promise. Of NaNs nothing counts.
+                let halves = unsafe { P::f32_to_f16(x) };
+                apply1(|half: u16| i32::from(half & 0x7fff), halves)
             }
-            Direction::NearestAway => apply1(|drop: u32| (ones(drop) >> 1) + 1, drops),
-            Direction::Away([positive, negative]) => {
-                let (positive, negative) = (-i32::from(positive), -i32::from(negative));
-                let away = |bits: i32, drop: u32| ones(drop) & if bits < 0 { negative } else { positive };
-                apply2(away, bits, drops)
-            }
-            Direction::Stochastic(count) => apply2(
-                |random: u32, drop: u32| (random << (drop.wrapping_sub(count) & 31)) as i32,
-                random,
-                drops,
-            ),
+            (16, 7, _) => round_to_bf16(bits, direction),
+            _ => self.round(bits, random),
         };
         let mut out = [0u32; BLOCK];
         for k in 0..BLOCK {
-            let rounded = (significands[k] + above[k]) >> (drops[k] & 31);
-            let number = ((exponents[k] - self.least_exponent) << self.fraction_bits) + rounded;
-            let negative = bits[k] < 0;
+            let (number, negative) = (numbers[k], bits[k] < 0);
             let too_large = if negative { self.too_large[1] } else { self.too_large[0] };
             let number = if number > self.max_finite { too_large } else { number };
             let number = if bits[k] & i32::MAX == INFINITY { self.infinity } else { number };
@@ -269,6 +247,52 @@ impl Encoder {
         out
     }
 
+    /// The magnitudes in units of the last place, from zero on, rounded as if the exponent had no upper bound.
+    #[inline(always)]
+    fn round(&self, bits: Block<i32>, random: Block<u32>) -> Block<i32> {
+        /// The most bits that are dropped: sums with what is added above them stay below 2^31.
+        const DROPPED: i32 = 30;
+        let (mut exponents, mut significands, mut drops) = ([0; BLOCK], [0; BLOCK], [0u32; BLOCK]);
+        let kept = 23 - self.fraction_bits as i32;
+        for k in 0..BLOCK {
+            let magnitude = bits[k] & i32::MAX;
+            let exponent = magnitude >> 23;
+            let hidden = if exponent > 0 { 1 << 23 } else { 0 };
+            let exponent = exponent.max(1);
+            let significand = magnitude & FRACTION | hidden;
+            exponents[k] = exponent.max(self.least_exponent);
+            let drop = kept + exponents[k] - exponent;
+            // So far below the last place, a bit says that something was there.
+            let excess = (drop - DROPPED).clamp(0, 31) as u32;
+            let jammed = if (excess > 0) & (significand != 0) { 1 } else { 0 };
+            significands[k] = significand >> (excess & 31) | jammed;
+            drops[k] = drop.min(DROPPED) as u32;
+        }
+        let ones = |drop: u32| (1i32 << (drop & 31)) - 1;
+        let above: Block<i32> = match self.encoding.direction {
+            Direction::NearestEven => {
+                apply2(|s: i32, drop: u32| (s >> (drop & 31) & 1) + (ones(drop) >> 1), significands, drops)
+            }
+            Direction::NearestAway => apply1(|drop: u32| (ones(drop) >> 1) + 1, drops),
+            Direction::Away([positive, negative]) => {
+                let (positive, negative) = (-i32::from(positive), -i32::from(negative));
+                let away = |bits: i32, drop: u32| ones(drop) & if bits < 0 { negative } else { positive };
+                apply2(away, bits, drops)
+            }
+            Direction::Stochastic(count) => apply2(
+                |random: u32, drop: u32| (random << (drop.wrapping_sub(count) & 31)) as i32,
+                random,
+                drops,
+            ),
+        };
+        let mut out = [0i32; BLOCK];
+        for k in 0..BLOCK {
+            let rounded = (significands[k] + above[k]) >> (drops[k] & 31);
+            out[k] = ((exponents[k] - self.least_exponent) << self.fraction_bits) + rounded;
+        }
+        out
+    }
+
     /// The exponent of the magnitude, rounded to a power of two.
     #[inline(always)]
     fn encode_scale(&self, bits: Block<i32>) -> Block<u32> {
@@ -287,6 +311,21 @@ impl Encoder {
         };
         apply1(encode, bits)
     }
+}
+
+/// Magnitudes as bfloat16, which is the upper half of binary32.
+#[inline(always)]
+fn round_to_bf16(bits: Block<i32>, direction: Direction) -> Block<i32> {
+    let nearest = |bits: i32| ((bits & i32::MAX) as u32 + 0x7fff + (bits as u32 >> 16 & 1)) >> 16;
+    let rounded = match direction {
+        Direction::Away([positive, negative]) => {
+            let (positive, negative) = (u32::from(positive) * 0xffff, u32::from(negative) * 0xffff);
+            let away = |bits: i32| (bits & i32::MAX) as u32 + if bits < 0 { negative } else { positive };
+            apply1(|bits: i32| away(bits) >> 16, bits)
+        }
+        _ => apply1(nearest, bits),
+    };
+    apply1(|magnitude: u32| magnitude as i32, rounded)
 }
 
 /// `.sat`, `.relu` and `.satfinite`.

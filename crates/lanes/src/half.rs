@@ -213,8 +213,9 @@ fn arithmetic_bf16(
     Some(match (opcode, sources) {
         (Opcode::Add, 2) if only(picks, &[Mod::Rn]) => add_bf16(packed, path),
         (Opcode::Sub, 2) if only(picks, &[Mod::Rn]) => sub_bf16(packed, path),
-        (Opcode::Mul, 2) if only(picks, &[Mod::Rn]) => mul_bf16(packed, path),
-        (Opcode::Fma, 3) if only(picks, &[Mod::Rn, Mod::Relu]) => {
+        // AVX-512 has a shorter way for all roundings of these.
+        (Opcode::Mul, 2) if only(picks, &[Mod::Rn]) && path != HostPath::Avx512 => mul_bf16(packed, path),
+        (Opcode::Fma, 3) if only(picks, &[Mod::Rn, Mod::Relu]) && path != HostPath::Avx512 => {
             flags!(fma_bf16_handler(packed, path); picks.has(Mod::Relu))
         }
         _ => return None,

@@ -9,13 +9,13 @@
 //! - `drive`: loops that apply a function to every lane
 //! - `integer`, `divide`, `carry`, `bits`, `logic`, `video`: handlers of integers and bits
 //! - `compare`, `select`, `property`: handlers that compare, choose and test
-//! - `float`, `half`, `directed`, `directed64`, `approx`: handlers of floating point, each by the host's own arithmetic
+//! - `float`, `half`, `directed`, `directed64`, `embedded`, `approx`: handlers of floating point, each by the host's own arithmetic
 //! - `rounded`: those of all other roundings and formats, by exact numbers (`numbers`) that are rounded once (`encoding`)
 //! - `convert`: conversions
 //! - `handler`: a way to run handlers without `unsafe`
 //! - `helpers`, `mask_ops`, `gather`, `spread`, `chain`: what is no instruction of its own
 //! - [`memory`]: reads and writes of memory that others may use at the same time
-//! - `matrix`: products of matrices
+//! - `matrix`, `product`, `fragment`, `quads`: products of matrices
 
 mod approx;
 mod bits;
@@ -27,6 +27,8 @@ mod directed;
 mod directed64;
 mod divide;
 mod drive;
+#[cfg(target_arch = "x86_64")]
+mod embedded;
 mod encoding;
 mod float;
 mod fragment;
@@ -42,7 +44,9 @@ mod matrix;
 pub mod memory;
 mod numbers;
 mod path;
+mod product;
 mod property;
+mod quads;
 mod rounded;
 mod select;
 mod spread;
@@ -60,7 +64,8 @@ pub use chain::{Factor, Shape};
 pub use fragment::{MatrixElement, SmallFloat, Tiles, Tiling};
 pub use handler::{Handler, LaneBits, Operand, Signature};
 pub use helpers::{Element, Extend, Helpers, LaneWidth, MemoryRows, helpers};
-pub use matrix::{MatrixHelpers, Multiply, ProductRoom, TileProduct, TileSource, WarpProduct};
+pub use matrix::{MatrixHelpers, Multiply};
+pub use product::{ProductRoom, TileProduct, TileRegisters, WarpProduct};
 pub use select::select_pair;
 pub use spread::Spread;
 
@@ -268,6 +273,18 @@ pub fn host_path() -> Result<HostPath, HostPathError> {
     CHOICE.clone()
 }
 
+/// The handler for a form of a rounding that instructions of the path take.
+#[cfg(target_arch = "x86_64")]
+fn embedded_rounding(opcode: isa::Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
+    embedded::find(opcode, sources, picks, path)
+}
+
+/// No other hosts have such.
+#[cfg(not(target_arch = "x86_64"))]
+fn embedded_rounding(_: isa::Opcode, _: usize, _: &Picks, _: HostPath) -> Option<LaneFn> {
+    None
+}
+
 /// No other modifiers than these were picked.
 fn only(picks: &Picks, allowed: &[Mod]) -> bool {
     picks.mods().iter().all(|m| allowed.contains(m))
@@ -291,6 +308,7 @@ pub fn lookup(form: &'static Form, picks: &Picks, path: HostPath) -> Option<Lane
         .or_else(|| integer::find(opcode, sources, picks, path))
         .or_else(|| bits::find(opcode, sources, picks, path))
         .or_else(|| divide::find(opcode, sources, picks, path))
+        .or_else(|| embedded_rounding(opcode, sources, picks, path))
         .or_else(|| float::find(opcode, sources, picks, path))
         .or_else(|| approx::find(opcode, sources, picks, path))
         .or_else(|| half::find(opcode, sources, picks, path))

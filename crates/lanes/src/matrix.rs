@@ -1,10 +1,9 @@
 //! Matrix products in binary32, and the halves that they are made from. `sem::matrix` says what they compute.
 
 use super::HostPath;
-use super::fragment::{self, MatrixElement, Tiles};
 use super::macros::multiversion;
 use super::path::{BLOCK, Path};
-use smallvec::SmallVec;
+use super::product::{self, ProductRoom, TileProduct, TileRegisters, WarpProduct};
 use std::sync::LazyLock;
 
 /// Rows and columns that one step of a product computes: enough sums to hide the latency of an addition, as long as there are
@@ -22,69 +21,6 @@ pub type MultiplySparse = unsafe fn(usize, usize, &[f32], &[u16], &[f32], &mut [
 /// A product with scales: [`MatrixHelpers::multiply_scaled`].
 pub type MultiplyScaled = unsafe fn(usize, usize, &[f64], &[u16], &[f64], &mut [f32]);
 
-/// A matrix in registers: tiles of these elements.
-pub struct TileSource<'a> {
-    /// Where each element stands.
-    pub tiles: &'a Tiles,
-    /// How elements become binary32.
-    pub element: MatrixElement,
-    /// The words of each register in all lanes.
-    pub registers: SmallVec<[*const u32; 8]>,
-}
-
-/// `D = A * B + C` with matrices in the registers of warps: what all warps have in common.
-pub struct TileProduct<'a> {
-    /// m, n and k.
-    pub size: [usize; 3],
-    /// A, unless it is in [`ProductRoom`] already.
-    pub a: Option<TileSource<'a>>,
-    /// B, unless it is there.
-    pub b: Option<TileSource<'a>>,
-    /// C.
-    pub c: TileSource<'a>,
-    /// D.
-    pub d: &'a Tiles,
-    /// Its elements.
-    pub d_element: MatrixElement,
-    /// Its registers.
-    pub targets: SmallVec<[*mut u32; 8]>,
-    /// C and D are integers: whether sums stop at the ends of `.s32` rather than wrap.
-    pub integers: Option<bool>,
-}
-
-/// One warp's product.
-#[derive(Clone, Copy, Debug)]
-pub struct WarpProduct {
-    /// Its first lane.
-    pub first: usize,
-    /// C counts; it is zero if not.
-    pub accumulates: bool,
-    /// A counts negated.
-    pub negated: bool,
-}
-
-/// The matrices of a product, row by row. They are kept from one warp to the next.
-#[derive(Default)]
-pub struct ProductRoom {
-    /// A.
-    pub a: Vec<f32>,
-    /// B.
-    pub b: Vec<f32>,
-    /// What integers are added to, as words.
-    addends: Vec<f32>,
-    sums: Vec<f32>,
-}
-
-impl ProductRoom {
-    /// Room for a product of this size.
-    pub fn resize(&mut self, [m, n, k]: [usize; 3]) {
-        self.a.resize(m * k, 0.0);
-        self.b.resize(n * k, 0.0);
-        self.addends.resize(m * n, 0.0);
-        self.sums.resize(m * n, 0.0);
-    }
-}
-
 /// What products of matrices need, compiled for every path.
 ///
 /// # Safety
@@ -100,13 +36,12 @@ pub struct MatrixHelpers {
     pub multiply_scaled: MultiplyScaled,
     /// binary16 to binary32; the number of elements is a multiple of 16.
     pub widen: unsafe fn(&[u16], &mut [f32]),
-    /// `widen_words(from, words, element, to)`: the elements of words, a multiple of 16 of them, in order.
-    pub widen_words: unsafe fn(*const u32, usize, MatrixElement, *mut f32),
-    /// `multiply_tiles(product, warp, room)`: a product of matrices in the registers of a warp. They must have words for it.
+    /// `multiply_tiles(product, registers, warps, room)`: products of matrices in the registers of at most 32 warps, which must have words for
+    /// them. Has a one for each of the warps whose D is as before, since NaNs of binary64 must be found otherwise.
     ///
     /// # Panics
-    /// If sizes, tiles, elements, registers and room do not belong together.
-    pub multiply_tiles: unsafe fn(&TileProduct, WarpProduct, &mut ProductRoom),
+    /// If there are not as many registers as the product has.
+    pub multiply_tiles: unsafe fn(&TileProduct, &TileRegisters, &[WarpProduct], &mut ProductRoom) -> u32,
     /// `multiply_f64(m, n, k, a, b, d)`: as `multiply`, in binary64; n is a multiple of 8.
     pub multiply_f64: Multiply<f64>,
     /// binary32 to binary16, to nearest even, NaN to 0x7fff; the number of elements is a multiple of 16.
@@ -135,13 +70,10 @@ fn make(path: HostPath) -> MatrixHelpers {
             // SAFETY: compiled for the path.
             unsafe { widen::<P>(from, to) }
         }),
-        widen_words: multiversion!(path, [] (from: *const u32, words: usize, element: MatrixElement, to: *mut f32), P => {
+        multiply_tiles: multiversion!(path, []
+            (product: &TileProduct, registers: &TileRegisters, warps: &[WarpProduct], room: &mut ProductRoom) -> u32, P => {
             // SAFETY: compiled for the path; the caller's promise.
-            unsafe { fragment::widen::<P>(from, words, element, to) }
-        }),
-        multiply_tiles: multiversion!(path, [] (product: &TileProduct, warp: WarpProduct, room: &mut ProductRoom), P => {
-            // SAFETY: as above.
-            unsafe { multiply_tiles::<P>(product, warp, room) }
+            unsafe { product::multiply_tiles::<P>(product, registers, warps, room) }
         }),
         multiply_f64: multiversion!(path, [] (m: usize, n: usize, k: usize, a: &[f64], b: &[f64], d: &mut [f64]),
             P => { let _ = P::PATH; multiply_f64(m, n, k, a, b, d) }),
@@ -150,53 +82,6 @@ fn make(path: HostPath) -> MatrixHelpers {
             unsafe { narrow::<P>(from, to) }
         }),
     }
-}
-
-/// # Safety
-/// The registers must have the warp's words, and the host the path's instructions.
-#[inline(always)]
-unsafe fn multiply_tiles<P: Path>(product: &TileProduct, warp: WarpProduct, room: &mut ProductRoom) {
-    let (ProductRoom { a, b, addends, sums }, [m, n, k]) = (room, product.size);
-    let WarpProduct { first, accumulates, negated } = warp;
-    // Not a closure: it would be compiled for any host.
-    macro_rules! take {
-        ($source:expr, $to:expr) => {{
-            let TileSource { registers, tiles, element } = $source;
-            // SAFETY: the caller's promise.
-            unsafe { fragment::gather::<P>(registers, first, tiles, *element, $to) }
-        }};
-    }
-    if let Some(source) = &product.a {
-        take!(source, a);
-    }
-    if let Some(source) = &product.b {
-        take!(source, b);
-    }
-    if negated {
-        a.iter_mut().for_each(|x| *x = -*x);
-    }
-    // Integers are multiplied and summed up as binary32, which holds them; C, which may be larger, comes after.
-    let integers = product.integers.is_some();
-    if integers || !accumulates {
-        sums.fill(0.0);
-        addends.fill(0.0);
-    }
-    if accumulates {
-        take!(&product.c, if integers { &mut *addends } else { &mut *sums });
-    }
-    multiply(m, n, k, a, b, sums);
-    let mut numbers = true;
-    if let Some(saturate) = product.integers {
-        numbers = false;
-        for (sum, addend) in sums.iter_mut().zip(addends.iter()) {
-            let (products, addend) = (*sum as i32, addend.to_bits() as i32);
-            let wrapped = addend.wrapping_add(products);
-            let result = if saturate { addend.saturating_add(products) } else { wrapped };
-            *sum = f32::from_bits(result as u32);
-        }
-    }
-    // SAFETY: the caller's promise.
-    unsafe { fragment::spread::<P>(sums, numbers, product.d, product.d_element, &product.targets, first) }
 }
 
 #[inline(always)]

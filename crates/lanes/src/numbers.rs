@@ -36,8 +36,8 @@ pub(super) fn odd(value: f64, rest: f64) -> f64 {
 /// How the lanes of a source become numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Numbers {
-    /// 1.
-    One,
+    /// The same in all lanes.
+    Constant(f32),
     F32 {
         ftz: bool,
     },
@@ -165,8 +165,13 @@ impl Element {
     }
 
     /// 1 in all lanes.
-    pub(super) const ONE: Element =
-        Element { argument: 0, bytes: 8, shift: 0, width: 64, numbers: Numbers::One, negated: false };
+    pub(super) const ONE: Element = Element::constant(1.0);
+    /// -0 in all lanes: what can be added to anything.
+    pub(super) const MINUS_ZERO: Element = Element::constant(-0.0);
+
+    const fn constant(x: f32) -> Element {
+        Element { argument: 0, bytes: 8, shift: 0, width: 64, numbers: Numbers::Constant(x), negated: false }
+    }
 
     /// The bits of block `i`, of up to 32.
     ///
@@ -235,7 +240,7 @@ impl Element {
         // SAFETY: the caller's promise.
         unsafe {
             match self.numbers {
-                Numbers::One => [1.0; BLOCK],
+                Numbers::Constant(x) => [x; BLOCK],
                 Numbers::F32 { ftz } => {
                     let least = if ftz { f32::MIN_POSITIVE } else { 0.0 };
                     let flush = |x: u32| {

@@ -6,6 +6,8 @@
 
 use super::macros::multiversion;
 use super::memory;
+use super::quads::Quads;
+use super::rounded;
 use super::{HostPath, LaneArgs, LaneFn, Parameters};
 
 /// Lanes of a block: one `u16` of a predicate.
@@ -25,6 +27,10 @@ pub(super) type Block<T> = [T; BLOCK];
 pub(super) unsafe trait Path: 'static {
     /// Its name.
     const PATH: HostPath;
+    /// Vectors of binary32.
+    type Singles: Quads<Number = f32>;
+    /// Vectors of binary64.
+    type Doubles: Quads<Number = f64>;
 
     /// Reads a value of plain bits from anywhere in memory, as [`memory::read`] does.
     #[inline(always)]
@@ -81,12 +87,6 @@ pub(super) unsafe trait Path: 'static {
         std::array::from_fn(|column| rows.map(|row| row[column]))
     }
 
-    /// Rows to columns.
-    #[inline(always)]
-    unsafe fn transpose8(rows: [[f32; 8]; 8]) -> [[f32; 8]; 8] {
-        std::array::from_fn(|column| rows.map(|row| row[column]))
-    }
-
     /// binary16 to binary32, exactly; a NaN becomes some NaN.
     unsafe fn f16_to_f32(x: Block<u16>) -> Block<f32> {
         let mut out = [0.0; BLOCK];
@@ -118,6 +118,16 @@ pub(super) unsafe trait Path: 'static {
         out
     }
 
+    /// `x * y + z` of halves, rounded to odd; an exact sum of zero is negative only if it is rounded `down`.
+    #[inline(always)]
+    unsafe fn fma_of_halves(x: Block<f32>, y: Block<f32>, z: Block<f32>, down: bool) -> Block<f32> {
+        let (flip, mut out) = (u64::from(down) << 63, [0.0; BLOCK]);
+        for k in 0..BLOCK {
+            out[k] = rounded::fma_of_halves(x[k], y[k], z[k], flip);
+        }
+        out
+    }
+
     /// binary32 to binary16, to nearest even; the NaN 0x7fffffff becomes 0x7fff.
     unsafe fn f32_to_f16(x: Block<f32>) -> Block<u16> {
         let mut out = [0; BLOCK];
@@ -134,6 +144,8 @@ pub(super) struct Portable;
 // SAFETY: the default methods use no particular instructions.
 unsafe impl Path for Portable {
     const PATH: HostPath = HostPath::Portable;
+    type Singles = [f32; 4];
+    type Doubles = [f64; 4];
 }
 
 #[inline(always)]

@@ -33,6 +33,12 @@ fn add(x: f64, y: f64, flip: u64) -> f64 {
     flipped(odd(sum, rest))
 }
 
+/// x * y + z of halves, rounded to odd.
+#[inline(always)]
+pub(super) fn fma_of_halves(x: f32, y: f32, z: f32, flip: u64) -> f32 {
+    to_odd_f32(add(f64::from(x) * f64::from(y), f64::from(z), flip))
+}
+
 /// x / y rounded to odd, for numbers of up to 24 bits.
 #[inline(always)]
 fn div(x: f64, y: f64) -> f64 {
@@ -51,6 +57,47 @@ fn sqrt(x: f64) -> f64 {
     odd(root, x - root * root)
 }
 
+/// `fma` of halves in a rounding or with modifiers that no other handler has.
+struct FmaOfHalves;
+
+#[derive(Clone, Copy)]
+struct FmaOfHalvesWith {
+    sources: [Element; 3],
+    encoding: Encoding,
+    /// The result is 0 where one of the factors is the NaN that stands for an element out of bounds.
+    out_of_bounds: bool,
+    /// Rounded down.
+    down: bool,
+}
+
+impl Parametric for FmaOfHalves {
+    type With = FmaOfHalvesWith;
+
+    #[inline(always)]
+    unsafe fn run<P: Path>(args: &LaneArgs, with: &FmaOfHalvesWith) {
+        let encoder = Encoder::new(&with.encoding);
+        for i in 0..args.lanes / BLOCK {
+            // SAFETY: the sources and the destination have `lanes` elements; `P` by contract.
+            unsafe {
+                // A closure might not be inlined.
+                macro_rules! source {
+                    ($n:literal) => {
+                        with.sources[$n].singles::<P>(args, i)
+                    };
+                }
+                let x = P::fma_of_halves(source!(0), source!(1), source!(2), with.down);
+                let mut out = encoder.encode::<P>(x, [0; BLOCK]);
+                if with.out_of_bounds {
+                    let inside = |x: u32, a: u32| if a == OUT_OF_BOUNDS { 0 } else { x };
+                    out = apply2(inside, out, load_bits(args, 0, 2, i));
+                    out = apply2(inside, out, load_bits(args, 1, 2, i));
+                }
+                store_bits::<P>(args, 2, i, out);
+            }
+        }
+    }
+}
+
 /// An operation on numbers of up to 24 bits.
 struct Rounded<const OPERATION: u8>;
 
@@ -66,8 +113,6 @@ struct RoundedWith {
 #[derive(Clone, Copy)]
 enum Target {
     F32(ToF32),
-    /// Halves; 0 where one of the factors is the NaN that stands for an element out of bounds, if that counts.
-    Half(Encoding, bool),
     /// The upper word of binary64, to nearest; subnormal numbers are flushed.
     F64Upper,
 }
@@ -112,15 +157,6 @@ impl<const OPERATION: u8> Parametric for Rounded<OPERATION> {
                 match &with.target {
                     Target::F32(to) => store::<P, _>(args, 0, i, to.encode(x)),
                     Target::F64Upper => store::<P, _>(args, 0, i, apply1(upper, x)),
-                    Target::Half(encoding, out_of_bounds) => {
-                        let mut out = Encoder::new(encoding).encode(apply1(to_odd_f32, x), [0; BLOCK]);
-                        if OPERATION == FMA && *out_of_bounds {
-                            let inside = |x: u32, a: u32| if a == OUT_OF_BOUNDS { 0 } else { x };
-                            out = apply2(inside, out, load_bits(args, 0, 2, i));
-                            out = apply2(inside, out, load_bits(args, 1, 2, i));
-                        }
-                        store_bits::<P>(args, 2, i, out);
-                    }
                 }
             }
         }
@@ -137,8 +173,23 @@ pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath
         Type::F32 if only(picks, &[Mod::Rn, Mod::Rz, Mod::Rm, Mod::Rp, Mod::Ftz, Mod::Sat]) => {
             Target::F32(ToF32::new(direction, ftz, picks.has(Mod::Sat), false)?)
         }
-        Type::F16 | Type::Bf16 if opcode == Opcode::Fma && !ftz => {
-            Target::Half(Encoding::new(element, direction, clamp_of(picks))?, picks.has(Mod::Oob))
+        Type::F16 | Type::Bf16
+            if matches!((opcode, sources), (Opcode::Fma, 3) | (Opcode::Mul, 2)) && !ftz =>
+        {
+            let source = |n: usize| match n == sources {
+                true => Some(Element::MINUS_ZERO),
+                false => Element::new(n, element, 0, false),
+            };
+            let handler = version_with::<FmaOfHalves>(
+                path,
+                FmaOfHalvesWith {
+                    sources: [source(0)?, source(1)?, source(2)?],
+                    encoding: Encoding::new(element, direction, clamp_of(picks))?,
+                    out_of_bounds: picks.has(Mod::Oob),
+                    down: rounding == Rounding::TowardNegative,
+                },
+            );
+            return Some(if ty.lanes() == 2 { in_pairs(2, handler) } else { handler });
         }
         Type::F64 if ftz && picks.has(Mod::Approx) => Target::F64Upper,
         _ => return None,
@@ -253,7 +304,7 @@ impl Parametric for Convert {
                         let bits = load_bits(args, source.into(), 4, i);
                         random = apply1(|x: u32| x >> (start[k] & 31) & ((1 << (count & 31)) - 1), bits);
                     }
-                    let encoded = encoder.encode(element.singles::<P>(args, i), random);
+                    let encoded = encoder.encode::<P>(element.singles::<P>(args, i), random);
                     let shift = (k as u32 * u32::from(with.width)) & 31;
                     out = apply2(|out: u32, x: u32| out | x << shift, out, encoded);
                 }

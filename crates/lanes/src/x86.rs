@@ -96,7 +96,7 @@ macro_rules! read_write {
     };
 }
 
-/// The methods of [`Path`] that transpose small matrices.
+/// The method of [`Path`] that transposes small matrices.
 macro_rules! transposes {
     () => {
         #[inline(always)]
@@ -114,32 +114,6 @@ macro_rules! transposes {
                 ])
             }
         }
-
-        #[inline(always)]
-        unsafe fn transpose8(rows: [[f32; 8]; 8]) -> [[f32; 8]; 8] {
-            // SAFETY: AVX by the contract of `Path`; arrays and vectors of the same 256 bytes.
-            unsafe {
-                let rows: [__m256; 8] = transmute(rows);
-                // Pairs of rows, then fours of them, within the halves of vectors; then the halves change places.
-                let (mut pairs, mut fours, mut out) = (rows, rows, rows);
-                for i in 0..4 {
-                    pairs[2 * i] = _mm256_unpacklo_ps(rows[2 * i], rows[2 * i + 1]);
-                    pairs[2 * i + 1] = _mm256_unpackhi_ps(rows[2 * i], rows[2 * i + 1]);
-                }
-                for i in 0..2 {
-                    for high in 0..2 {
-                        let (a, b) = (pairs[4 * i + high], pairs[4 * i + 2 + high]);
-                        fours[4 * i + 2 * high] = _mm256_shuffle_ps::<0b01_00_01_00>(a, b);
-                        fours[4 * i + 2 * high + 1] = _mm256_shuffle_ps::<0b11_10_11_10>(a, b);
-                    }
-                }
-                for i in 0..4 {
-                    out[i] = _mm256_permute2f128_ps::<0x20>(fours[i], fours[4 + i]);
-                    out[4 + i] = _mm256_permute2f128_ps::<0x31>(fours[i], fours[4 + i]);
-                }
-                transmute(out)
-            }
-        }
     };
 }
 
@@ -152,6 +126,8 @@ pub(super) struct Avx512;
 // SAFETY: the callers of the methods promise that the host has AVX2, FMA and F16C.
 unsafe impl Path for Avx2 {
     const PATH: HostPath = HostPath::Avx2;
+    type Singles = __m256;
+    type Doubles = __m256d;
 
     read_write!(32: read256, write256, __m256i; 16: read128, write128, __m128i);
     transposes!();
@@ -309,6 +285,8 @@ unsafe impl Path for Avx2 {
 // SAFETY: the callers of the methods promise that the host has AVX-512 F, BW, DQ and VL.
 unsafe impl Path for Avx512 {
     const PATH: HostPath = HostPath::Avx512;
+    type Singles = __m512;
+    type Doubles = __m512d;
 
     read_write!(64: read512, write512, __m512i; 32: read256, write256, __m256i; 16: read128, write128, __m128i);
     transposes!();
@@ -373,6 +351,23 @@ unsafe impl Path for Avx512 {
     unsafe fn f16_to_f32(x: Block<u16>) -> Block<f32> {
         // SAFETY: as above, F.
         unsafe { transmute(_mm512_cvtph_ps(transmute::<Block<u16>, __m256i>(x))) }
+    }
+
+    #[inline(always)]
+    unsafe fn fma_of_halves(x: Block<f32>, y: Block<f32>, z: Block<f32>, down: bool) -> Block<f32> {
+        const NO_EXC: i32 = _MM_FROUND_NO_EXC;
+        // SAFETY: as above, F.
+        unsafe {
+            let (x, y, z): (__m512, __m512, __m512) = (transmute(x), transmute(y), transmute(z));
+            let below = _mm512_fmadd_round_ps::<{ _MM_FROUND_TO_NEG_INF | NO_EXC }>(x, y, z);
+            let above = _mm512_fmadd_round_ps::<{ _MM_FROUND_TO_POS_INF | NO_EXC }>(x, y, z);
+            let cut = _mm512_fmadd_round_ps::<{ _MM_FROUND_TO_ZERO | NO_EXC }>(x, y, z);
+            // What is exact is the same in all roundings, but for the sign of zero. Even far below the normal numbers binary32 has two more bits than
+            // a half.
+            let inexact = _mm512_cmp_ps_mask::<_CMP_NEQ_OQ>(below, above);
+            let exact = _mm512_castps_si512(if down { below } else { cut });
+            transmute(_mm512_mask_or_epi32(exact, inexact, _mm512_castps_si512(cut), _mm512_set1_epi32(1)))
+        }
     }
 
     #[inline(always)]

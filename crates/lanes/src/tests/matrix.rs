@@ -1,6 +1,9 @@
 //! Products of matrices against `sem::matrix`, bit for bit.
 
-use super::super::{MatrixHelpers, available_paths};
+use super::super::{
+    MatrixElement, MatrixHelpers, ProductRoom, SmallFloat, TileProduct, TileRegisters, Tiles, Tiling,
+    WarpProduct, available_paths,
+};
 use super::values::Random;
 use isa::{Mod, Picks, Type};
 use sem::matrix::{BlockScale, Product};
@@ -168,5 +171,216 @@ fn halves_narrow_as_in_sem() {
                 assert_eq!(u64::from(half), expected, "{value:e} {}", path.name());
             }
         }
+    }
+}
+
+/// A matrix of so many rows and columns, and the words that hold it in the registers of two warps, of which the second has it.
+struct Fragment {
+    tiles: Tiles,
+    element: MatrixElement,
+    /// Row by row.
+    bits: Vec<u64>,
+    registers: Vec<Vec<u64>>,
+}
+
+impl Fragment {
+    fn new(tiling: Tiling, element: MatrixElement, [rows, columns]: [usize; 2], bits: Vec<u64>) -> Fragment {
+        let in_word = element.in_word();
+        let tiles = Tiles::grid(tiling, in_word, rows, columns);
+        let each = if tiling == Tiling::Pairs { 2 } else { 1 };
+        let mut registers = vec![vec![0; 64]; tiles.registers()];
+        for (pair, (row, column)) in registers.chunks_exact_mut(each).zip(tiles.starts()) {
+            for (parity, register) in pair.iter_mut().enumerate() {
+                for (lane, part) in (0..32).flat_map(|lane| (0..in_word).map(move |part| (lane, part))) {
+                    let (line, along) = (lane / 4, lane % 4 * in_word + part);
+                    let place = match tiling {
+                        Tiling::Rows => (row + line) * columns + column + along,
+                        Tiling::Columns => (row + along) * columns + column + line,
+                        Tiling::Pairs => (row + line) * columns + column + 2 * along + parity,
+                    };
+                    register[32 + lane] |= bits[place] << (part * 32 / in_word % 64);
+                }
+            }
+        }
+        Fragment { tiles, element, bits, registers }
+    }
+
+    /// The registers' bytes.
+    fn bytes(&self) -> Vec<Vec<u8>> {
+        let width = if matches!(self.element, MatrixElement::Double) { 8 } else { 4 };
+        let bytes = |register: &Vec<u64>| {
+            register.iter().flat_map(|word| word.to_le_bytes().into_iter().take(width)).collect()
+        };
+        self.registers.iter().map(bytes).collect()
+    }
+
+    fn operand(&self) -> (&Tiles, MatrixElement) {
+        (&self.tiles, self.element)
+    }
+}
+
+#[test]
+fn products_of_tiles_are_those_of_sem() {
+    use MatrixElement::{Bf16, Double, F16, S4, S8, Small, U8, Word};
+    use Tiling::{Columns, Pairs, Rows};
+    let all = Word(u32::MAX);
+    let small = |ty| Small(SmallFloat::new(sem::format::Format::of(ty).unwrap(), 0));
+    // Types of D, A, B and C, the tiles of A, B and D, and m, n and k.
+    let cases = [
+        (
+            [Type::F32, Type::F16, Type::F16, Type::F32],
+            [F16, F16, all, all],
+            [Rows, Columns, Pairs],
+            [16, 8, 16],
+        ),
+        (
+            [Type::F32, Type::F16, Type::F16, Type::F32],
+            [F16, F16, all, all],
+            [Columns, Rows, Pairs],
+            [8, 32, 16],
+        ),
+        (
+            [Type::F16, Type::F16, Type::F16, Type::F16],
+            [F16, F16, F16, F16],
+            [Rows, Columns, Rows],
+            [16, 16, 8],
+        ),
+        (
+            [Type::F16, Type::F16, Type::F16, Type::F32],
+            [F16, F16, all, F16],
+            [Rows, Columns, Rows],
+            [16, 8, 16],
+        ),
+        (
+            [Type::F32, Type::Bf16, Type::Bf16, Type::F32],
+            [Bf16, Bf16, all, all],
+            [Rows, Rows, Pairs],
+            [32, 8, 16],
+        ),
+        (
+            [Type::F32, Type::Tf32, Type::Tf32, Type::F32],
+            [Word(!0x1fff), Word(!0x1fff), all, all],
+            [Rows, Columns, Pairs],
+            [16, 8, 8],
+        ),
+        (
+            [Type::F32, Type::Tf32, Type::Tf32, Type::F32],
+            [Word(!0x1fff), Word(!0x1fff), all, all],
+            [Columns, Rows, Pairs],
+            [16, 16, 8],
+        ),
+        (
+            [Type::F32, Type::E4m3, Type::E5m2, Type::F32],
+            [small(Type::E4m3), small(Type::E5m2), all, all],
+            [Rows, Columns, Pairs],
+            [16, 8, 32],
+        ),
+        ([Type::S32, Type::S8, Type::U8, Type::S32], [S8, U8, all, all], [Rows, Columns, Pairs], [16, 8, 32]),
+        (
+            [Type::S32, Type::U8, Type::S8, Type::S32],
+            [U8, S8, all, all],
+            [Columns, Rows, Pairs],
+            [16, 16, 16],
+        ),
+        ([Type::S32, Type::S4, Type::S4, Type::S32], [S4, S4, all, all], [Rows, Columns, Pairs], [8, 8, 32]),
+        ([Type::F64, Type::F64, Type::F64, Type::F64], [Double; 4], [Rows, Columns, Pairs], [8, 8, 4]),
+        ([Type::F64, Type::F64, Type::F64, Type::F64], [Double; 4], [Rows, Columns, Pairs], [16, 8, 16]),
+    ];
+    let mut random = Random::new(11);
+    for (types, [a, b, c, d], [a_tiling, b_tiling, d_tiling], [m, n, k]) in cases {
+        let saturates = types[0] == Type::S32;
+        let product = Product::of(&Picks::new(&types, if saturates { &[Mod::Satfinite] } else { &[] }));
+        let c_tiling = if matches!(c, F16) { Rows } else { Pairs };
+        for round in 0..20 {
+            let mut numbers = |ty: Type, count: usize| -> Vec<u64> {
+                let bits = |random: &mut Random| match ty {
+                    Type::F16 => element(random, 5, 10),
+                    Type::Bf16 => element(random, 8, 7),
+                    Type::F32 | Type::Tf32 => element(random, 8, 23),
+                    // Its NaNs are found otherwise.
+                    Type::F64 => (random.below(1 << 20) as f64 - 1e5).to_bits(),
+                    ty => random.next() & (u64::MAX >> (64 - ty.bits())),
+                };
+                (0..count).map(|_| bits(&mut random)).collect()
+            };
+            let a = Fragment::new(a_tiling, a, [m, k], numbers(types[1], m * k));
+            let b = Fragment::new(b_tiling, b, [k, n], numbers(types[2], k * n));
+            let c = Fragment::new(c_tiling, c, [m, n], numbers(types[3], m * n));
+            let (accumulates, negated) = (round % 4 != 3, round % 5 == 4 && !saturates);
+            let expected: Vec<u64> = (0..m * n)
+                .map(|place| {
+                    let column: Vec<u64> = (0..k).map(|step| b.bits[step * n + place % n]).collect();
+                    let sign = if negated { 1 << (types[1].bits() - 1) } else { 0 };
+                    let row: Vec<u64> = a.bits[place / n * k..][..k].iter().map(|x| x ^ sign).collect();
+                    product.element(&row, &column, if accumulates { c.bits[place] } else { 0 })
+                })
+                .collect();
+            let expected = Fragment::new(d_tiling, d, [m, n], expected);
+            let integers = saturates.then_some(true);
+            let tiled = TileProduct::new(
+                [m, n, k],
+                a.operand(),
+                b.operand(),
+                c.operand(),
+                expected.operand(),
+                integers,
+            )
+            .expect("tiles of whole matrices");
+            let [a, b, c] = [&a, &b, &c].map(Fragment::bytes);
+            for path in available_paths() {
+                let mut d: Vec<Vec<u8>> =
+                    expected.bytes().iter().map(|register| vec![0; register.len()]).collect();
+                fn pointers(registers: &[Vec<u8>]) -> smallvec::SmallVec<[*const u8; 8]> {
+                    registers.iter().map(|register| register.as_ptr()).collect()
+                }
+                let registers = TileRegisters {
+                    a: pointers(&a),
+                    b: pointers(&b),
+                    c: pointers(&c),
+                    d: d.iter_mut().map(|register| register.as_mut_ptr()).collect(),
+                };
+                let warp = WarpProduct { first: 32, a_first: 32, b_first: Some(32), accumulates, negated };
+                let same_b = WarpProduct { b_first: None, ..warp };
+                let mut room = ProductRoom::default();
+                // SAFETY: the machine has the path; the registers have two warps.
+                let odd = unsafe {
+                    (MatrixHelpers::of(path).multiply_tiles)(&tiled, &registers, &[warp, same_b], &mut room)
+                };
+                assert_eq!((odd, &d), (0, &expected.bytes()), "{types:?} {} {m} {n} {k}", path.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn nans_of_binary64_are_left_to_others() {
+    let numbers = |x: f64| vec![x.to_bits(); 64];
+    let fragment = |tiling, size, x| Fragment::new(tiling, MatrixElement::Double, size, numbers(x));
+    let a = fragment(Tiling::Rows, [8, 4], f64::INFINITY);
+    let (b, c) = (fragment(Tiling::Columns, [4, 8], 0.0), fragment(Tiling::Pairs, [8, 8], 1.0));
+    let tiled =
+        TileProduct::new([8, 8, 4], a.operand(), b.operand(), c.operand(), c.operand(), None).unwrap();
+    let [a, b, c] = [&a, &b, &c].map(Fragment::bytes);
+    for path in available_paths() {
+        let mut d = c.clone();
+        let registers = TileRegisters {
+            a: a.iter().map(|register| register.as_ptr()).collect(),
+            b: b.iter().map(|register| register.as_ptr()).collect(),
+            c: c.iter().map(|register| register.as_ptr()).collect(),
+            d: d.iter_mut().map(|register| register.as_mut_ptr()).collect(),
+        };
+        // The first warp has zeros everywhere.
+        let warps = [0, 32].map(|first| WarpProduct {
+            first,
+            a_first: first,
+            b_first: Some(first),
+            accumulates: true,
+            negated: false,
+        });
+        // SAFETY: the machine has the path; the registers have two warps.
+        let odd = unsafe {
+            (MatrixHelpers::of(path).multiply_tiles)(&tiled, &registers, &warps, &mut ProductRoom::default())
+        };
+        assert_eq!((odd, &d), (0b10, &c), "{}", path.name());
     }
 }

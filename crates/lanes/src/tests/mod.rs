@@ -10,7 +10,7 @@ mod video;
 use super::{HostPath, LaneArgs, Signature, available_paths, choose_host_path, lookup};
 use super::{HostPathError, path::BLOCK};
 use isa::enumerate::{Spelling, spellings};
-use isa::{Action, Effect, FORMS, Form, FormId, LENIENT, Picks, Type};
+use isa::{Action, Effect, FORMS, Form, FormId, LENIENT, Mod, Opcode, Picks, Type};
 use values::{Random, operand_sets};
 
 /// Bytes aligned as registers are.
@@ -370,4 +370,62 @@ fn inverse_roots_near_a_rounding_boundary() {
         }
     }
     assert!((1..1000).contains(&near), "{near}");
+}
+
+/// With `.ftz` a result is rounded as if there were no least exponent: those that are only just normal, and those that only just are not.
+#[test]
+fn just_below_the_normal_numbers() {
+    use crate::{Handler, LaneWidth, Operand};
+    const LANES: usize = 1 << 10;
+    let least = f64::from(f32::MIN_POSITIVE);
+    let mut random = values::Random::new(12);
+    let mut spellings = 0;
+    for (spelling, signature) in served() {
+        let (form, picks) = (spelling.form.form(), &spelling.picks);
+        let counts =
+            matches!(form.opcode, Opcode::Mul | Opcode::Fma | Opcode::Mad | Opcode::Div | Opcode::Rcp);
+        if !counts || picks.types() != [Type::F32] || !picks.has(Mod::Ftz) || picks.has(Mod::Approx) {
+            continue;
+        }
+        let mut sources = vec![Operand::new(LaneWidth::B4, LANES); signature.sources.len()];
+        let mut want = Vec::with_capacity(LANES);
+        for lane in 0..LANES {
+            let bits = random.next();
+            let sign = if bits & 1 != 0 { -1.0 } else { 1.0 };
+            let a = f32::from_bits((67 + (bits >> 8 & 63) as u32) << 23 | (bits >> 32) as u32 & 0x7f_ffff);
+            let c = sign * [0.0, 0.0, 1.0, -3.0, 16.0][(bits >> 20) as usize % 5] * least;
+            // A few units more or less.
+            let near = |x: f64| {
+                f32::from_bits((x as f32).to_bits().wrapping_add((bits >> 16) as u32 % 5).wrapping_sub(2))
+            };
+            let operands = match form.opcode {
+                Opcode::Mul => vec![a, near(sign * least / f64::from(a))],
+                Opcode::Div => vec![near(sign * least * f64::from(a)), a],
+                Opcode::Rcp => vec![near(sign / least)],
+                _ => vec![a, near((sign * least - c) / f64::from(a)), c as f32],
+            };
+            let operands: Vec<u64> = operands.into_iter().map(|x| x.to_bits().into()).collect();
+            for (source, &operand) in sources.iter_mut().zip(&operands) {
+                source.set(lane, operand);
+            }
+            want.push(expected(form, picks, &operands).expect("a pure form")[0]);
+        }
+        for path in available_paths() {
+            let handler = Handler::new(form, picks, path).expect("it is served");
+            let mut result = Operand::new(handler.destination(), LANES);
+            handler.run(&mut result, None, &sources.iter().collect::<Vec<_>>());
+            for (lane, &want) in want.iter().enumerate() {
+                let operands: Vec<u64> = sources.iter().map(|source| source.get(lane)).collect();
+                assert_eq!(
+                    result.get(lane),
+                    want,
+                    "{} of {operands:x?} on {}",
+                    spelling.mnemonic(),
+                    path.name()
+                );
+            }
+        }
+        spellings += 1;
+    }
+    assert!(spellings > 10, "only {spellings}");
 }

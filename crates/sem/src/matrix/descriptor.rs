@@ -51,6 +51,7 @@ impl Descriptor {
     }
 
     /// The address of unit `unit` along k of a line: a row of A or a column of B. Lines come in groups of 8.
+    #[inline]
     pub fn along_k(self, line: usize, unit: usize) -> u64 {
         let (line, unit) = (line as u64, unit as u64);
         let (unit, row) = self.split(unit);
@@ -58,6 +59,7 @@ impl Descriptor {
     }
 
     /// A number of units, as one within the width, and how many widths lie before it.
+    #[inline]
     fn split(self, unit: u64) -> (u64, u64) {
         // It is a power of two.
         (unit & (self.width - 1), unit >> self.width.trailing_zeros())
@@ -65,20 +67,24 @@ impl Descriptor {
 
     /// The same of a transposed matrix: unit `unit` along a column of A or a row of B, which is number `k`. What is
     /// along k comes in groups of 8, of 4 where atoms are wide.
+    #[inline]
     pub fn across_k(self, unit: usize, k: usize) -> u64 {
-        let (unit, k, group) = (unit as u64, k as u64, 8 / self.atom);
+        // All are powers of two, and divisions take long.
+        let (unit, k, group) = (unit as u64, k as u64, 3 - self.atom.trailing_zeros());
         let (unit, row) = self.split(unit);
         // Without a swizzle the offsets change places.
         let (along, across) =
             if self.width == 1 { (self.leading, self.stride) } else { (self.stride, self.leading) };
-        self.address(k % group * self.width + unit, k / group * along + row * across)
+        let within = k & ((1 << group) - 1);
+        self.address(within * self.width + unit, (k >> group) * along + row * across)
     }
 
     /// The swizzle exchanges units by the bits of the address above its 128 bytes.
+    #[inline]
     fn address(self, units: u64, bytes: u64) -> u64 {
         let address = self.start + units * 16 + bytes;
         let row = (address >> 7).wrapping_sub(self.base_offset);
-        let exchanged = (row & (self.width / self.atom - 1)) * self.atom;
-        address ^ exchanged << 4
+        let atom = self.atom.trailing_zeros();
+        address ^ (row & ((self.width >> atom) - 1)) << (4 + atom)
     }
 }

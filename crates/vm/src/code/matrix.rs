@@ -6,7 +6,7 @@ use isa::{Mod, Space, Type};
 use lanes::{MatrixHelpers, Tiles};
 use sem::matrix::{BlockScale, Product, Sparsity};
 
-use super::Address;
+use super::{Address, Tiled};
 use crate::mask::WARP_LANES;
 use crate::registers::SlotRef;
 
@@ -63,6 +63,8 @@ pub(crate) struct Multiply {
     /// `wgmma`: 1 or -1, by which A and B count.
     pub signs: Option<[SlotRef; 2]>,
     pub helpers: &'static MatrixHelpers,
+    /// The same as a product of tiles, if it is one.
+    pub tiled: Option<Tiled>,
 }
 
 /// Where the stored half of A stands: `mma.sp`.
@@ -151,10 +153,8 @@ impl MatrixOp {
             Some(Strided { fragment, address: address?, stride, by_column })
         };
         Some(match op.kind {
-            MatrixKind::Multiply => MatrixOp::Multiply(Box::new(Multiply::new(op, dst, src, helpers)?)),
-            MatrixKind::GroupMultiply => {
-                MatrixOp::Multiply(Box::new(Multiply::of_group(op, dst, src, helpers)?))
-            }
+            MatrixKind::Multiply => Multiply::new(op, dst, src, helpers)?.boxed(),
+            MatrixKind::GroupMultiply => Multiply::of_group(op, dst, src, helpers)?.boxed(),
             MatrixKind::LoadRows => MatrixOp::LoadRows(MatrixRows::new(op, address?, dst)),
             MatrixKind::StoreRows => MatrixOp::StoreRows(MatrixRows::new(op, address?, sources())),
             MatrixKind::Transpose => MatrixOp::Transpose { dst: *dst.first()?, src: *src.first()? },
@@ -219,12 +219,17 @@ impl Fragment {
                 places.extend(elements.map(|index| place(lane, index) as u16));
             }
         }
-        let tiles = if bits <= 32 { Tiles::find(&places, in_register, columns) } else { None };
+        let tiles = Tiles::find(&places, in_register, columns);
         Fragment { registers, bits, in_register, rows, columns, places, tiles }
     }
 }
 
 impl Multiply {
+    fn boxed(mut self) -> MatrixOp {
+        self.tiled = Tiled::new(&self);
+        MatrixOp::Multiply(Box::new(self))
+    }
+
     fn new(
         op: &ir::MatrixOp,
         dst: Vec<Option<SlotRef>>,
@@ -271,6 +276,7 @@ impl Multiply {
             }
         };
         Some(Multiply {
+            tiled: None,
             a: fragment(Matrix::A, product.a, a).into(),
             b: fragment(Matrix::B, product.b, b).into(),
             c: fragment(Matrix::Accumulator, product.c, c).into(),
@@ -336,6 +342,7 @@ impl Multiply {
             }
         };
         Some(Multiply {
+            tiled: None,
             a: match in_registers {
                 Some(registers) => {
                     fragment(Matrix::A, product.a, registers.into_iter().map(Some).collect()).into()

@@ -14,6 +14,7 @@ mod shuffle;
 mod signature;
 mod special;
 mod tensor_memory;
+mod tiled;
 
 use diag::Span;
 use ir::{
@@ -41,6 +42,7 @@ pub(crate) use shuffle::{ShufflePattern, shuffle_source};
 pub(crate) use signature::{Signature, Signatures};
 pub(crate) use special::Special;
 pub(crate) use tensor_memory::{TensorFactor, TensorMemory, TensorMultiply};
+pub(crate) use tiled::{TileSource, Tiled};
 
 /// `@p` / `@!p`
 #[derive(Clone, Copy)]

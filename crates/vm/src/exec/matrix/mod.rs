@@ -13,7 +13,7 @@ use diag::Span;
 
 use super::{Active, Chunk, Step};
 use crate::bytes::{load, store};
-use crate::code::{Fragment, MatrixOp};
+use crate::code::{Fragment, MatrixOp, Multiply};
 use crate::cta::Shared;
 use crate::mask::WARP_LANES;
 use crate::registers::{SlotRef, Window};
@@ -106,6 +106,22 @@ impl Chunk<'_> {
                     });
                     Ok(())
                 })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The product of one warp, element by element.
+    fn multiply_warp(&mut self, op: &Multiply, active: &Active, warp: &Warp) -> Step {
+        let mut out = vec![[0; WARP_LANES]; op.d.registers.len()];
+        self.multiply(op, warp, &mut out)?;
+        let first = warp.index * WARP_LANES;
+        for (slot, words) in op.d.registers.iter().zip(out) {
+            let Some(slot) = *slot else { continue };
+            let array = self.registers.update(active.window, slot);
+            for (lane, word) in words.into_iter().enumerate() {
+                // SAFETY: the warp is whole, and the array has an element for every lane.
+                unsafe { store(array, slot.width, first + lane, word) }
             }
         }
         Ok(())

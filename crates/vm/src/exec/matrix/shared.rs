@@ -54,7 +54,10 @@ impl Chunk<'_> {
         };
         let in_unit = (UNIT * 8 / bits) as usize;
         let mask = u128::MAX >> (128 - bits);
-        self.each_checked_unit(&units, warp, |unit, bytes| {
+        let addresses: Vec<u64> = units.iter().map(|unit| unit.address).collect();
+        let mut units = units.iter();
+        self.each_checked_unit(&addresses, warp, |bytes| {
+            let Some(unit) = units.next() else { return };
             let (all, (start, step)) = (u128::from_le_bytes(bytes), unit.places(factor, matrix));
             for i in 0..in_unit {
                 f(start + i * step, (all >> (i as u32 * bits) & mask) as u64);
@@ -62,36 +65,31 @@ impl Chunk<'_> {
         })
     }
 
-    /// Calls `f` with the bytes of every unit, each of which is checked.
+    /// Calls `f` with the bytes of the unit at each address, all of which are checked.
+    #[inline]
     pub(super) fn each_checked_unit(
         &self,
-        units: &[Unit],
+        addresses: &[u64],
         warp: &Warp,
-        mut f: impl FnMut(&Unit, [u8; UNIT_BYTES]),
+        mut f: impl FnMut([u8; UNIT_BYTES]),
     ) -> Step {
         let request = Request { space: Space::Shared, bytes: UNIT.into(), write: false, span: warp.span };
         let (mut least, mut greatest) = (u64::MAX, 0);
-        for unit in units {
-            (least, greatest) = (least.min(unit.address), greatest.max(unit.address));
+        for &address in addresses {
+            (least, greatest) = (least.min(address), greatest.max(address));
         }
         let whole = self.region(warp.shared, &request, least, greatest);
-        for unit in units {
+        for &address in addresses {
             // They may lie in several variables.
-            let region = whole.or_else(|| self.region(warp.shared, &request, unit.address, unit.address));
+            let region = whole.or_else(|| self.region(warp.shared, &request, address, address));
             let Some(region) = region else {
                 let lane = warp.index * WARP_LANES;
-                return Err(self.access_fault(FaultKind::OutOfBounds, &request, lane, unit.address));
+                return Err(self.access_fault(FaultKind::OutOfBounds, &request, lane, address));
             };
             // SAFETY: the region holds the unit.
-            f(unit, unsafe { region.at(unit.address).cast::<[u8; UNIT_BYTES]>().read_unaligned() });
+            f(unsafe { region.at(address).cast::<[u8; UNIT_BYTES]>().read_unaligned() });
         }
         Ok(())
-    }
-
-    /// What decides which units a factor has, for the warps of a group: its descriptor, and whether it is transposed.
-    pub(super) fn shared_factor(&self, factor: &MatrixFactor, warp: &Warp) -> Option<(u64, u64)> {
-        let &MatrixSource::Shared { descriptor, transposed, .. } = &factor.source else { return None };
-        Some((self.number(descriptor, warp), transposed.map_or(0, |slot| self.number(slot, warp))))
     }
 
     /// The units of a factor of this warp; none if it stands in registers. Nothing is checked. Descriptors have no room for the rank of the

@@ -33,7 +33,7 @@ impl Chunk<'_> {
         let Some(slots) = registers.iter().copied().collect::<Option<SmallVec<[SlotRef; 8]>>>() else {
             return Ok(false);
         };
-        if !whole_warps || by_column != op.by_column {
+        if !whole_warps || by_column != op.by_column || *bits > 32 {
             return Ok(false);
         }
         let addresses = self.addresses(&op.address, active);

@@ -1,56 +1,31 @@
-//! Products whose fragments are tiles: whole registers of whole warps are brought into the order of the matrices by vector
-//! instructions ([`lanes::Tiles`]). Everything else is moved element by element.
+//! Products whose fragments are tiles: a vector function multiplies whole warps, in the order of their registers ([`lanes::TileProduct`]).
+//! Everything else is moved element by element.
 
-use isa::Type;
 use isa::matrix::Matrix;
-use lanes::{MatrixElement, ProductRoom, SmallFloat, TileProduct, TileSource, WarpProduct};
-use sem::format::Format;
+use lanes::{ProductRoom, TileProduct, TileRegisters, WarpProduct};
+use sem::matrix::Descriptor;
 use smallvec::SmallVec;
 
 use super::Warp;
 use super::shared::UNIT_BYTES;
-use crate::code::{Fragment, MatrixFactor, MatrixSource, Multiply};
+use crate::code::{Multiply, TileSource, Tiled};
 use crate::cta::Shared;
 use crate::exec::{Active, Chunk, Step};
 use crate::mask::WARP_LANES;
 use crate::registers::SlotRef;
 use diag::Span;
 
+/// Units of a register: lines of a tile.
+const LINES: usize = 8;
+
 /// The matrices of a warp's product, whose memory is kept from one to the next.
 #[derive(Default)]
 pub(in crate::exec) struct Matrices {
     room: ProductRoom,
-    /// What stood in shared memory, unit by unit.
-    units: Vec<u8>,
-    numbers: Vec<f32>,
-    /// The descriptor of B, and whether it is transposed, if it was taken from shared memory for a warp before.
-    shared_b: Option<(u64, u64)>,
-}
-
-/// All registers of a fragment, if it is one of tiles.
-fn tile_slots(fragment: &Fragment) -> Option<SmallVec<[SlotRef; 8]>> {
-    fragment.tiles.as_ref()?;
-    fragment.registers.iter().copied().collect()
-}
-
-/// How elements of a type become binary32, which must hold them exactly.
-fn element(op: &Multiply, ty: Type) -> Option<MatrixElement> {
-    Some(match ty {
-        Type::F16 => MatrixElement::F16,
-        Type::Bf16 => MatrixElement::Bf16,
-        Type::F32 | Type::S32 => MatrixElement::Word(u32::MAX),
-        Type::Tf32 => MatrixElement::Word(op.product.kept_bits(ty, u32::MAX.into()) as u32),
-        Type::U8 => MatrixElement::U8,
-        Type::S8 => MatrixElement::S8,
-        Type::U4 => MatrixElement::U4,
-        Type::S4 => MatrixElement::S4,
-        Type::E4m3 | Type::E5m2 | Type::E2m3 | Type::E3m2 => {
-            MatrixElement::Small(SmallFloat::new(Format::of(ty)?, 0))
-        }
-        // In the middle of its byte.
-        Type::E2m1 if !op.product.packed => MatrixElement::Small(SmallFloat::new(Format::of(ty)?, 2)),
-        _ => return None,
-    })
+    /// The registers of A and of B that are made of what stands in shared memory.
+    a_units: Vec<[u8; UNIT_BYTES]>,
+    b_units: Vec<[u8; UNIT_BYTES]>,
+    addresses: Vec<u64>,
 }
 
 impl Chunk<'_> {
@@ -62,109 +37,161 @@ impl Chunk<'_> {
         shared: &Shared,
         span: Span,
     ) -> Step<bool> {
-        let whole_warps = active.mask.warps().all(|(_, lanes)| lanes == u32::MAX);
-        if !whole_warps || op.sparse.is_some() || op.scales.is_some() || op.products != 1 {
+        let Some(tiled) = &op.tiled else { return Ok(false) };
+        let mut warps = active.mask.warps();
+        let Some((first, u32::MAX)) = warps.next() else { return Ok(false) };
+        if warps.any(|(_, lanes)| lanes != u32::MAX) {
             return Ok(false);
         }
-        let [Some(a), Some(b), Some(c), Some(d)] =
-            [op.product.a, op.product.b, op.product.c, op.product.d].map(|ty| element(op, ty))
-        else {
-            return Ok(false);
+        let lane = first * WARP_LANES;
+        let transposed = |source: &TileSource| match source {
+            TileSource::Shared { transposed: Some(slot), .. } => {
+                self.registers.get(active.window, *slot, lane) != 0
+            }
+            _ => false,
         };
-        let (Some(slots), Some(tiles)) = (tile_slots(&op.d), &op.d.tiles) else { return Ok(false) };
-        // A factor is in registers, or behind a descriptor.
-        let mut source = |factor, element| self.tile_source(factor, element, active);
-        let (Some(a_source), Some(b_source), Some(Some(c_source))) =
-            (source(&op.a, a), source(&op.b, b), source(&op.c, c))
-        else {
+        let Some(product) = tiled.product(transposed(&tiled.a), transposed(&tiled.b)) else {
             return Ok(false);
-        };
-        let size = [op.a.rows, op.b.columns, op.a.columns];
-        let product = TileProduct {
-            size,
-            a: a_source,
-            b: b_source,
-            c: c_source,
-            d: tiles,
-            d_element: d,
-            // Each warp reads all that it needs before it writes its own lanes: they may be the same registers.
-            targets: slots
-                .into_iter()
-                .map(|slot| self.registers.update(active.window, slot).cast())
-                .collect(),
-            integers: (op.product.d == Type::S32).then_some(op.product.saturate),
         };
         let mut matrices = self.matrices.take().unwrap_or_default();
-        matrices.shared_b = None;
-        matrices.room.resize(size);
-        let result = active.mask.warps().try_for_each(|(index, _)| {
-            let warp = Warp { window: active.window, index, shared, span };
-            self.take_factor(&op.a, a, op, &warp, &mut matrices, Matrix::A)?;
-            self.take_factor(&op.b, b, op, &warp, &mut matrices, Matrix::B)?;
-            let negated = op.signs.is_some_and(|[a, b]| self.number(a, &warp) != self.number(b, &warp));
-            let accumulates = self.accumulates(op, &warp);
-            let of_warp = WarpProduct { first: index * WARP_LANES, accumulates, negated };
-            // SAFETY: the path is one that the machine has; the arrays have the warp's words.
-            unsafe { (op.helpers.multiply_tiles)(&product, of_warp, &mut matrices.room) }
-            Ok(())
-        });
+        let registers = self.tile_registers(tiled, active, &mut matrices);
+        let result = self.multiply_warps(op, tiled, product, &registers, active, &mut matrices, shared, span);
         self.matrices = Some(matrices);
         result.map(|()| true)
     }
 
-    /// Where a factor's elements are, if these are tiles: in registers, or (`Some(None)`) behind a descriptor.
-    fn tile_source<'a>(
+    #[expect(clippy::too_many_arguments, reason = "where, who, and what for")]
+    fn multiply_warps(
         &mut self,
-        factor: &'a MatrixFactor,
-        element: MatrixElement,
+        op: &Multiply,
+        tiled: &Tiled,
+        product: &TileProduct,
+        registers: &TileRegisters,
         active: &Active,
-    ) -> Option<Option<TileSource<'a>>> {
-        let MatrixSource::Registers(fragment) = &factor.source else { return Some(None) };
-        let (tiles, slots) = (fragment.tiles.as_ref()?, tile_slots(fragment)?);
-        let arrays = slots.into_iter().map(|slot| self.registers.read(active.window, slot).cast());
-        Some(Some(TileSource { tiles, element, registers: arrays.collect() }))
+        matrices: &mut Matrices,
+        shared: &Shared,
+        span: Span,
+    ) -> Step {
+        let is_shared = |source: &TileSource| matches!(source, TileSource::Shared { .. });
+        // What is brought from shared memory lies where that of the warp before lay.
+        let one_by_one = is_shared(&tiled.a) || is_shared(&tiled.b);
+        // The descriptor of B, if its units were taken for a warp before.
+        let mut taken = None;
+        let mut warps: SmallVec<[WarpProduct; 8]> = SmallVec::new();
+        let mut rest = active.mask.warps().peekable();
+        while let Some((index, _)) = rest.next() {
+            let warp = Warp { window: active.window, index, shared, span };
+            let lane = index * WARP_LANES;
+            let a_first = match &tiled.a {
+                TileSource::Registers(_) => lane,
+                source => {
+                    self.take_units(source, Matrix::A, op, &warp, matrices)?;
+                    0
+                }
+            };
+            let b_first = match &tiled.b {
+                TileSource::Registers(_) => Some(lane),
+                source @ TileSource::Shared { descriptor, .. } => {
+                    let descriptor = Some(self.number(*descriptor, &warp));
+                    if taken == descriptor {
+                        None
+                    } else {
+                        self.take_units(source, Matrix::B, op, &warp, matrices)?;
+                        taken = descriptor;
+                        Some(0)
+                    }
+                }
+            };
+            let accumulates = self.accumulates(op, &warp);
+            let negated = op.signs.is_some_and(|[a, b]| self.number(a, &warp) != self.number(b, &warp));
+            warps.push(WarpProduct { first: lane, a_first, b_first, accumulates, negated });
+            if one_by_one || rest.peek().is_none() {
+                // SAFETY: the path is one that the machine has; the arrays have the warps' words.
+                let odd =
+                    unsafe { (op.helpers.multiply_tiles)(product, registers, &warps, &mut matrices.room) };
+                for (_, warp) in warps.drain(..).enumerate().filter(|(i, _)| odd >> i & 1 != 0) {
+                    let index = warp.first / WARP_LANES;
+                    self.multiply_warp(op, active, &Warp { window: active.window, index, shared, span })?;
+                }
+            }
+        }
+        Ok(())
     }
 
-    /// Brings A or B of a warp from shared memory into the order of its matrix, if it is there.
-    fn take_factor(
+    /// The registers of all matrices; of those in shared memory, the place that their units are brought to.
+    fn tile_registers(&mut self, tiled: &Tiled, active: &Active, matrices: &mut Matrices) -> TileRegisters {
+        let mut read = |slots: &[SlotRef]| -> SmallVec<[*const u8; 8]> {
+            slots.iter().map(|&slot| self.registers.read(active.window, slot)).collect()
+        };
+        let mut factor = |source: &TileSource, units: &mut Vec<[u8; UNIT_BYTES]>| match source {
+            TileSource::Registers(slots) => read(slots),
+            TileSource::Shared { registers, .. } => {
+                units.resize(registers * LINES, [0; UNIT_BYTES]);
+                let place = units.as_mut_ptr();
+                (0..*registers)
+                    .map(|register| place.wrapping_add(register * LINES).cast_const().cast())
+                    .collect()
+            }
+        };
+        let a = factor(&tiled.a, &mut matrices.a_units);
+        let b = factor(&tiled.b, &mut matrices.b_units);
+        let c = read(&tiled.c);
+        // Each warp reads all that it needs before it writes its own lanes: they may be the same registers.
+        let d = tiled.d.iter().map(|&slot| self.registers.update(active.window, slot)).collect();
+        TileRegisters { a, b, c, d }
+    }
+
+    /// Brings the units of A or B of a warp from shared memory into the order of registers.
+    fn take_units(
         &mut self,
-        factor: &MatrixFactor,
-        element: MatrixElement,
+        source: &TileSource,
+        matrix: Matrix,
         op: &Multiply,
         warp: &Warp,
         matrices: &mut Matrices,
-        matrix: Matrix,
     ) -> Step {
-        // B is the same for all warps with this descriptor.
-        let key = self.shared_factor(factor, warp);
-        let Matrices { room, units, numbers, shared_b } = matrices;
-        if key.is_none() || matrix == Matrix::B && *shared_b == key {
-            return Ok(());
-        }
-        let to = if matrix == Matrix::A { &mut room.a } else { &mut room.b };
-        let found = self.units(factor, warp.index, warp.window);
-        units.clear();
-        units.reserve(found.len() * UNIT_BYTES);
-        self.each_checked_unit(&found, warp, |_, bytes| units.extend_from_slice(&bytes))?;
-        let in_unit = UNIT_BYTES / 4 * element.in_word();
-        numbers.resize(found.len() * in_unit, 0.0);
-        // SAFETY: so many words are there, and room for their elements, of which there are many times 16.
-        unsafe {
-            let words = units.len() / 4;
-            (op.helpers.widen_words)(units.as_ptr().cast(), words, element, numbers.as_mut_ptr());
-        }
-        for (unit, numbers) in found.iter().zip(numbers.chunks_exact(in_unit)) {
-            let (start, step) = unit.places(factor, matrix);
-            match step {
-                // Halves, nearly always: eight of them.
-                1 if in_unit == 8 => to[start..start + 8].copy_from_slice(&numbers[..8]),
-                1 => to[start..start + in_unit].copy_from_slice(numbers),
-                _ => to[start..].iter_mut().step_by(step).zip(numbers).for_each(|(to, &x)| *to = x),
+        let TileSource::Shared { descriptor, transposed, registers } = source else { return Ok(()) };
+        let descriptor = Descriptor::new(self.number(*descriptor, warp));
+        let transposed = transposed.is_some_and(|slot| self.number(slot, warp) != 0);
+        let Matrices { a_units, b_units, addresses, .. } = matrices;
+        addresses.clear();
+        addresses.reserve(registers * LINES);
+        // Rows of A, of which a warp has 16 of 64, or columns of B.
+        let (units, factor, first) = match matrix {
+            Matrix::A => (a_units, &op.a, (self.first_thread as usize / WARP_LANES + warp.index) % 4 * 16),
+            _ => (b_units, &op.b, 0),
+        };
+        let (lines, length) = match matrix {
+            Matrix::A => (factor.rows, factor.columns),
+            _ => (factor.columns, factor.rows),
+        };
+        // Registers stand row by row of tiles: along k those of a line of A, but across it those of B.
+        let (outer, inner, k_is_inner) = match (matrix, transposed) {
+            (Matrix::A, false) => (lines / LINES, registers / (lines / LINES), true),
+            (Matrix::A, true) => (registers / (length / LINES), length / LINES, true),
+            (_, false) => (registers / (lines / LINES), lines / LINES, false),
+            (_, true) => (length / LINES, registers / (length / LINES), false),
+        };
+        let in_unit = if transposed { lines * length / (registers * LINES) } else { 1 };
+        for i in 0..outer {
+            for j in 0..inner {
+                let (line, k) = if k_is_inner { (i, j) } else { (j, i) };
+                let mut group = [0; LINES];
+                for (within, address) in group.iter_mut().enumerate() {
+                    *address = self.shared_base
+                        + match transposed {
+                            true => descriptor.across_k(first / in_unit + line, k * LINES + within),
+                            false => descriptor.along_k(first + line * LINES + within, k),
+                        };
+                }
+                addresses.extend_from_slice(&group);
             }
         }
-        if matrix == Matrix::B {
-            *shared_b = key;
-        }
-        Ok(())
+        let (units, mut next) = (units.as_mut_ptr(), 0);
+        self.each_checked_unit(addresses, warp, |bytes| {
+            // SAFETY: there are as many units as addresses. Not by the vector: the registers' pointers are its memory.
+            unsafe { units.add(next).write(bytes) }
+            next += 1;
+        })
     }
 }

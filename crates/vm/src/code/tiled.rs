@@ -1,0 +1,121 @@
+//! Products whose fragments are tiles, which a vector function multiplies in the order of the registers ([`lanes::TileProduct`]).
+
+use isa::matrix::Matrix;
+use isa::{Rounding, Type};
+use lanes::{MatrixElement, SmallFloat, TileProduct, Tiles, Tiling};
+use sem::format::Format;
+use sem::matrix::Product;
+
+use super::{Fragment, MatrixFactor, MatrixSource, Multiply};
+use crate::registers::SlotRef;
+
+/// Bits of the elements that stand together in shared memory: those of a quad's words.
+const UNIT_BITS: usize = 128;
+
+/// A product of tiles.
+pub(crate) struct Tiled {
+    /// By whether A and B are transposed in shared memory: bits 0 and 1 of the index.
+    products: [Option<TileProduct>; 4],
+    pub a: TileSource,
+    pub b: TileSource,
+    pub c: Vec<SlotRef>,
+    pub d: Vec<SlotRef>,
+}
+
+/// Where the registers of a factor are.
+pub(crate) enum TileSource {
+    Registers(Vec<SlotRef>),
+    /// So many are made of the units behind a descriptor, for each warp.
+    Shared {
+        descriptor: SlotRef,
+        transposed: Option<SlotRef>,
+        registers: usize,
+    },
+}
+
+impl Tiled {
+    /// `None` if the product is not one of tiles.
+    pub fn new(op: &Multiply) -> Option<Tiled> {
+        let nearest = op.product.d != Type::F64 || op.product.rounding == Rounding::NearestEven;
+        if op.sparse.is_some() || op.scales.is_some() || op.products != 1 || !nearest {
+            return None;
+        }
+        let [a, b, c, d] =
+            [op.product.a, op.product.b, op.product.c, op.product.d].map(|ty| element(&op.product, ty));
+        let (a, b, c, d) = (a?, b?, c?, d?);
+        let MatrixSource::Registers(c_fragment) = &op.c.source else { return None };
+        let size = [op.a.rows, op.b.columns, op.a.columns];
+        let integers = (op.product.d == Type::S32).then_some(op.product.saturate);
+        let product = |index: usize| {
+            let a_tiles = factor_tiles(&op.a, a, index & 1 != 0)?;
+            let b_tiles = factor_tiles(&op.b, b, index & 2 != 0)?;
+            let (c_tiles, d_tiles) = (c_fragment.tiles.as_ref()?, op.d.tiles.as_ref()?);
+            TileProduct::new(size, (&a_tiles, a), (&b_tiles, b), (c_tiles, c), (d_tiles, d), integers)
+        };
+        let products = std::array::from_fn(product);
+        products[0].as_ref()?;
+        Some(Tiled {
+            products,
+            a: TileSource::of(&op.a)?,
+            b: TileSource::of(&op.b)?,
+            c: slots(c_fragment)?,
+            d: slots(&op.d)?,
+        })
+    }
+
+    /// The product where factors in shared memory are transposed or not.
+    pub fn product(&self, a_transposed: bool, b_transposed: bool) -> Option<&TileProduct> {
+        self.products[usize::from(a_transposed) | usize::from(b_transposed) << 1].as_ref()
+    }
+}
+
+impl TileSource {
+    fn of(factor: &MatrixFactor) -> Option<TileSource> {
+        Some(match &factor.source {
+            MatrixSource::Registers(fragment) => TileSource::Registers(slots(fragment)?),
+            &MatrixSource::Shared { descriptor, transposed, bits, .. } => {
+                let registers = factor.rows * factor.columns * bits as usize / (8 * UNIT_BITS);
+                TileSource::Shared { descriptor, transposed, registers }
+            }
+        })
+    }
+}
+
+/// All registers of a fragment.
+fn slots(fragment: &Fragment) -> Option<Vec<SlotRef>> {
+    fragment.registers.iter().copied().collect()
+}
+
+/// The tiles of A or B. In shared memory eight lines of a unit each are one: the rows of A or the columns of B, or what is along k where
+/// the matrix is transposed.
+fn factor_tiles(factor: &MatrixFactor, element: MatrixElement, transposed: bool) -> Option<Tiles> {
+    match &factor.source {
+        MatrixSource::Registers(fragment) if !transposed => fragment.tiles.clone(),
+        MatrixSource::Registers(_) => None,
+        MatrixSource::Shared { matrix, .. } => {
+            let tiling = if (*matrix == Matrix::A) == transposed { Tiling::Columns } else { Tiling::Rows };
+            Some(Tiles::grid(tiling, element.in_word(), factor.rows, factor.columns))
+        }
+    }
+}
+
+/// How elements of a type become binary32, which must hold them exactly, or binary64.
+fn element(product: &Product, ty: Type) -> Option<MatrixElement> {
+    Some(match ty {
+        Type::F16 => MatrixElement::F16,
+        Type::Bf16 => MatrixElement::Bf16,
+        Type::F32 | Type::S32 => MatrixElement::Word(u32::MAX),
+        Type::Tf32 => MatrixElement::Word(product.kept_bits(ty, u32::MAX.into()) as u32),
+        Type::F64 => MatrixElement::Double,
+        Type::U8 => MatrixElement::U8,
+        Type::S8 => MatrixElement::S8,
+        Type::U4 => MatrixElement::U4,
+        Type::S4 => MatrixElement::S4,
+        Type::E4m3 | Type::E5m2 | Type::E2m3 | Type::E3m2 => {
+            MatrixElement::Small(SmallFloat::new(Format::of(ty)?, 0))
+        }
+        // In the middle of its byte.
+        Type::E2m1 if !product.packed => MatrixElement::Small(SmallFloat::new(Format::of(ty)?, 2)),
+        _ => return None,
+    })
+}
