@@ -449,6 +449,18 @@ fn products() -> Vec<Product> {
         mma("mma s4", "m16n8k64.row.col.s32.s4.s4.s32", [w(4), w(4), w(2), w(4)], [16, 8, 64]),
         mma("mma e4m3", "m16n8k32.row.col.f32.e4m3.e4m3.f32", [f(4), w(4), w(2), f(4)], [16, 8, 32]),
         mma("mma f64", "m8n8k4.row.col.f64.f64.f64.f64", [("d", 2), ("d", 1), ("d", 1), ("d", 2)], [8, 8, 4]),
+        (
+            "wmma f16",
+            format!(
+                "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32 {}, {}, {}, {};",
+                list("f", 0, 8),
+                list("w", 0, 8),
+                list("w", 8, 8),
+                list("f", 0, 8)
+            ),
+            f64::from(16 * 16 * 16),
+            1,
+        ),
         wgmma("wgmma f16", "m64n32k16.f32.f16.f16", 16, "g", "1, 1, 1, 0, 0", [64, 32, 16]),
         wgmma("wgmma bf16", "m64n32k16.f32.bf16.bf16", 16, "g", "1, 1, 1, 0, 0", [64, 32, 16]),
         wgmma("wgmma tf32", "m64n32k8.f32.tf32.tf32", 16, "g", "1, 1, 1", [64, 32, 8]),

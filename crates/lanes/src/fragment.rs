@@ -45,58 +45,55 @@ impl MatrixElement {
     }
 }
 
-/// A floating-point format of at most 8 bits, and where its encodings stand in a byte.
+/// A floating-point format of at most 8 bits, and where its encodings stand in a byte. All are numbers of binary16 times a power of two.
 #[derive(Clone, Copy, Debug)]
 pub struct SmallFloat {
     /// Bits below an encoding.
     shift: u32,
     /// Its bits but the sign.
-    magnitude: u32,
-    /// From the place of its sign, and of its fraction, to those of binary32.
+    magnitude: u16,
+    /// From the place of its sign, and of its fraction, to those of binary16.
     to_sign: u32,
     to_fraction: u32,
-    /// What the biases differ in, in place.
-    bias: u32,
-    /// The magnitude of infinity, and above which there are NaNs.
-    infinity: u32,
-    greatest: u32,
+    /// What binary16 is multiplied with.
+    scale: f32,
+    /// The magnitude above which there are NaNs that binary16 has numbers for.
+    greatest: u16,
 }
 
 impl SmallFloat {
-    /// A format whose encodings stand so many bits above the lowest of their byte.
+    /// A format whose encodings stand so many bits above the lowest of their byte; it has at most 5 bits of exponent.
     pub fn new(format: &Format, shift: u32) -> SmallFloat {
-        let magnitude = format.magnitude_mask() as u32;
+        let magnitude = format.magnitude_mask() as u16;
         let bias = (1 << (format.exponent_bits - 1)) - 1;
-        let infinity = magnitude >> format.fraction_bits << format.fraction_bits;
-        let (infinity, greatest) = match format.specials {
-            Specials::InfinityAndNan => (infinity, infinity),
-            Specials::NanOnly => (u32::MAX, magnitude - 1),
-            Specials::None => (u32::MAX, magnitude),
-        };
         SmallFloat {
             shift,
             magnitude,
-            to_sign: 32 - format.bits() - shift,
-            to_fraction: 23 - format.fraction_bits,
-            bias: (127 - bias) << 23,
-            infinity,
-            greatest,
+            to_sign: 16 - format.bits() - shift,
+            to_fraction: 10 - format.fraction_bits,
+            scale: f32::from_bits((127 + 15 - bias) << 23),
+            greatest: if format.specials == Specials::NanOnly { magnitude - 1 } else { magnitude },
         }
     }
 
-    /// The number that a byte holds.
+    /// The numbers that bytes hold.
+    ///
+    /// # Safety
+    /// The host must have the path's instructions.
     #[inline(always)]
-    fn value(self, byte: u8) -> f32 {
-        let magnitude = u32::from(byte) >> self.shift & self.magnitude;
-        let sign = (u32::from(byte) << self.to_sign) & 1 << 31;
-        let bits = magnitude << self.to_fraction;
-        // Subnormal numbers have the exponent of the least normal ones, without the leading bit.
-        let least = self.bias + (1 << 23);
-        let subnormal = f32::from_bits(bits | least) - f32::from_bits(least);
-        let normal = bits.wrapping_add(self.bias);
-        let finite = if bits < 1 << 23 { subnormal.to_bits() } else { normal };
-        let number = if magnitude > self.greatest { 0x7fff_ffff } else { finite };
-        f32::from_bits(if magnitude == self.infinity { 0x7f80_0000 } else { number } | sign)
+    unsafe fn values<P: Path>(self, bytes: [u16; BLOCK]) -> [f32; BLOCK] {
+        let (mut halves, mut nans) = ([0; BLOCK], [0; BLOCK]);
+        for ((half, nan), byte) in halves.iter_mut().zip(&mut nans).zip(bytes) {
+            let magnitude = byte >> self.shift & self.magnitude;
+            *half = (byte << self.to_sign & 1 << 15) | magnitude << self.to_fraction;
+            *nan = if magnitude > self.greatest { 0x7fff_ffff } else { 0 };
+        }
+        // SAFETY: the caller's promise.
+        let mut out = unsafe { P::f16_to_f32(halves) };
+        for (out, nan) in out.iter_mut().zip(nans) {
+            *out = f32::from_bits((*out * self.scale).to_bits() | nan);
+        }
+        out
     }
 }
 
@@ -178,6 +175,18 @@ impl Tiles {
         Tiles { starts: starts.collect(), ..tiles }
     }
 
+    /// Without the tiles that a later one has the place of (fragments of `wmma` hold halves twice), and the numbers of the registers that are
+    /// left; of [`Tiling::Pairs`] there are none.
+    pub fn distinct(&self) -> (Tiles, Vec<usize>) {
+        let is_last = |&i: &usize| !self.starts[i + 1..].contains(&self.starts[i]);
+        let registers: Vec<usize> = match self.tiling {
+            Tiling::Pairs => return (self.clone(), (0..self.registers()).collect()),
+            _ => (0..self.starts.len()).filter(is_last).collect(),
+        };
+        let starts = registers.iter().map(|&i| self.starts[i]).collect();
+        (Tiles { starts, ..*self }, registers)
+    }
+
     /// Rows and columns of a tile.
     fn size(&self) -> (usize, usize) {
         match self.tiling {
@@ -239,7 +248,13 @@ pub(super) unsafe fn part_of_words<P: Path>(
             MatrixElement::Word(mask) => each(words, |word| f32::from_bits(word & mask)),
             MatrixElement::F16 => P::f16_to_f32(halves(words, part)),
             MatrixElement::Bf16 => P::bf16_to_f32(halves(words, part)),
-            MatrixElement::Small(format) => each(words, |word| format.value((word >> (8 * part)) as u8)),
+            MatrixElement::Small(format) => {
+                let mut bytes = [0; BLOCK];
+                for (byte, word) in bytes.iter_mut().zip(words) {
+                    *byte = (word >> (8 * part)) as u16 & 0xff;
+                }
+                format.values::<P>(bytes)
+            }
             MatrixElement::U8 => each(words, |word| (word >> (8 * part) & 0xff) as f32),
             MatrixElement::S8 => each(words, |word| (((word >> (8 * part)) as i32) << 24 >> 24) as f32),
             MatrixElement::U4 => each(words, |word| (word >> (4 * part) & 0xf) as f32),
@@ -269,6 +284,7 @@ fn each(words: [u32; BLOCK], f: impl Fn(u32) -> f32) -> [f32; BLOCK] {
 
 #[cfg(test)]
 mod tests {
+    use super::super::path::Portable;
     use super::*;
 
     #[test]
@@ -277,15 +293,19 @@ mod tests {
         let formats = [(Type::E4m3, 0), (Type::E5m2, 0), (Type::E2m3, 0), (Type::E3m2, 0), (Type::E2m1, 2)];
         for (ty, shift) in formats {
             let format = Format::of(ty).unwrap();
-            for byte in 0..=u8::MAX {
-                let bits = u64::from(byte) >> shift & ((1 << format.bits()) - 1);
-                let expected =
-                    sem::convert::convert_float(format, &sem::format::F32, sem::round::Mode::NEAREST, bits);
-                let value = SmallFloat::new(format, shift).value(byte);
-                if value.is_nan() {
-                    assert!(f32::from_bits(expected as u32).is_nan(), "{ty} {byte:x}");
-                } else {
-                    assert_eq!(u64::from(value.to_bits()), expected, "{ty} {byte:x}");
+            for first in (0..=u8::MAX).step_by(BLOCK) {
+                let bytes: [u16; BLOCK] = std::array::from_fn(|i| u16::from(first) + i as u16);
+                // SAFETY: every host has this path's instructions.
+                let values = unsafe { SmallFloat::new(format, shift).values::<Portable>(bytes) };
+                for (byte, value) in bytes.into_iter().zip(values) {
+                    let bits = u64::from(byte) >> shift & ((1 << format.bits()) - 1);
+                    let mode = sem::round::Mode::NEAREST;
+                    let expected = sem::convert::convert_float(format, &sem::format::F32, mode, bits);
+                    if value.is_nan() {
+                        assert!(f32::from_bits(expected as u32).is_nan(), "{ty} {byte:x}");
+                    } else {
+                        assert_eq!(u64::from(value.to_bits()), expected, "{ty} {byte:x}");
+                    }
                 }
             }
         }
@@ -297,6 +317,10 @@ mod tests {
         assert_eq!((tiles.registers(), tiles.fill(16, 16)), (4, true));
         // Some of it is left out, or what it has is not all within.
         assert!(!tiles.fill(16, 24) && !tiles.fill(24, 16) && !tiles.fill(16, 8) && !tiles.fill(8, 16));
+        // Tiles that are there twice count once.
+        let twice = Tiles { starts: [&tiles.starts[..], &tiles.starts[1..]].concat(), ..tiles.clone() };
+        assert!(!twice.fill(16, 16) && twice.distinct().0.fill(16, 16));
+        assert_eq!(twice.distinct().1, [0, 4, 5, 6]);
         assert!(Tiles::grid(Tiling::Pairs, 1, 8, 16).fill(8, 16));
         assert!(Tiles::grid(Tiling::Columns, 4, 16, 16).fill(16, 16));
         // Not where tiles of this size begin.

@@ -72,7 +72,10 @@ impl Tiled {
 impl TileSource {
     fn of(factor: &MatrixFactor) -> Option<TileSource> {
         Some(match &factor.source {
-            MatrixSource::Registers(fragment) => TileSource::Registers(slots(fragment)?),
+            MatrixSource::Registers(fragment) => {
+                let (_, kept) = fragment.tiles.as_ref()?.distinct();
+                TileSource::Registers(kept.into_iter().map(|i| fragment.registers[i]).collect::<Option<_>>()?)
+            }
             &MatrixSource::Shared { descriptor, transposed, bits, .. } => {
                 let registers = factor.rows * factor.columns * bits as usize / (8 * UNIT_BITS);
                 TileSource::Shared { descriptor, transposed, registers }
@@ -90,7 +93,7 @@ fn slots(fragment: &Fragment) -> Option<Vec<SlotRef>> {
 /// the matrix is transposed.
 fn factor_tiles(factor: &MatrixFactor, element: MatrixElement, transposed: bool) -> Option<Tiles> {
     match &factor.source {
-        MatrixSource::Registers(fragment) if !transposed => fragment.tiles.clone(),
+        MatrixSource::Registers(fragment) if !transposed => Some(fragment.tiles.as_ref()?.distinct().0),
         MatrixSource::Registers(_) => None,
         MatrixSource::Shared { matrix, .. } => {
             let tiling = if (*matrix == Matrix::A) == transposed { Tiling::Columns } else { Tiling::Rows };

@@ -440,6 +440,7 @@ impl Update {
             ($($op:ident)*) => {
                 match self.op {
                     AtomicOp::Add if self.ty == Type::F32 => each!(|old, a, _| self.add_f32(old, a)),
+                    AtomicOp::Add if self.ty == Type::F64 => each!(|old, a, _| self.add_f64(old, a)),
                     _ if self.ty.is_float() => each!(|old, a, b| self.apply(old, a, b)),
                     $(AtomicOp::$op => each!(|old, a, b| integer(AtomicOp::$op, self.ty, old, a, b)),)*
                 }
@@ -472,11 +473,10 @@ impl Update {
     }
 
     pub fn apply(&self, old: u64, a: u64, b: u64) -> u64 {
-        if self.ty == Type::F32 && self.op == AtomicOp::Add {
-            return self.add_f32(old, a);
-        }
         if self.ty.is_float() {
             match self.op {
+                AtomicOp::Add if self.ty == Type::F32 => return self.add_f32(old, a),
+                AtomicOp::Add if self.ty == Type::F64 => return self.add_f64(old, a),
                 AtomicOp::Add => return sem::float::add(&self.picks, &[old, a])[0],
                 AtomicOp::Min => return sem::float::min(&self.picks, &[old, a])[0],
                 AtomicOp::Max => return sem::float::max(&self.picks, &[old, a])[0],
@@ -498,6 +498,16 @@ impl Update {
         }
         // A sum that is subnormal is exact.
         flush(sum).to_bits().into()
+    }
+
+    /// `add.rn.f64`; a NaN is left to `sem`.
+    #[inline(always)]
+    fn add_f64(&self, x: u64, y: u64) -> u64 {
+        let sum = f64::from_bits(x) + f64::from_bits(y);
+        if sum.is_nan() {
+            return sem::float::add(&self.picks, &[x, y])[0];
+        }
+        sum.to_bits()
     }
 }
 
