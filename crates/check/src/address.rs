@@ -5,7 +5,11 @@ use isa::{Effect, Opcode, Space, Type, register_allowed};
 
 use crate::body::BodyChecker;
 use crate::instruction::space_allows;
-use crate::matching::{Complaints, Place, Verdict, complain, fit_scalar, must_be_register};
+use crate::literal::Const;
+use crate::matching::{
+    Complaints, Place, Verdict, complain, fit_scalar, must_be_register, result_discarded,
+    special_not_allowed, special_vector, vector_not_allowed,
+};
 use crate::module::{AddressBase, Operand, Symbol, Tensor};
 use crate::operand::{Base, Lowered, SymbolValue, Value};
 use crate::vector::fit_vector;
@@ -18,18 +22,51 @@ impl BodyChecker<'_, '_> {
         complaints: &mut Complaints,
     ) -> Verdict {
         let action = place.context.form.action;
+        let copies_tensor = action == isa::Action::Effect(Effect::CopyTensor);
+        let could_hold = |ty: Type| (2..=64).contains(&ty.bits());
         let (base, offset) = match lowered.value {
             Value::Address(base, offset) => (base, offset),
             Value::Indexed(symbol) if matches!(action, isa::Action::Effect(Effect::Ld | Effect::St)) => {
                 (Base::Symbol(symbol), symbol.offset)
             }
-            // Copies of tensors take registers without the brackets, too, and all bulk copies an mbarrier object.
+            // Copies of tensors take what could stand in the brackets without them, too, and all bulk copies an mbarrier object.
             Value::Register(id, ty)
-                if (action == isa::Action::Effect(Effect::CopyTensor)
-                    || action == isa::Action::Effect(Effect::CpAsyncBulk) && place.spec.name == "mbar")
-                    && (2..=64).contains(&ty.bits()) =>
+                if copies_tensor && could_hold(ty)
+                    || action == isa::Action::Effect(Effect::CpAsyncBulk)
+                        && place.spec.name == "mbar"
+                        && [Type::U16, Type::U64]
+                            .into_iter()
+                            .any(|wanted| register_allowed(wanted, ty, false)) =>
             {
                 return Verdict::Fits(Operand::Address(AddressBase::Reg(id), 0));
+            }
+            Value::RegisterPlus(id, ty, offset) if copies_tensor && could_hold(ty) && !ty.is_float() => {
+                return Verdict::Fits(Operand::Address(AddressBase::Reg(id), offset));
+            }
+            Value::Symbol(symbol) | Value::Indexed(symbol) if copies_tensor => {
+                (Base::Symbol(symbol), symbol.offset)
+            }
+            Value::Const(Const::Int { value, .. }) if copies_tensor => (Base::Absolute(value), 0),
+            Value::Function(..) | Value::Label(..) | Value::Unknown | Value::UnknownSum if copies_tensor => {
+                (Base::Unknown, 0)
+            }
+            Value::Special(_) if copies_tensor => {
+                return special_not_allowed(lowered.span, place, complaints);
+            }
+            Value::SpecialVector(_) if copies_tensor => {
+                return special_vector(lowered.span, place, complaints);
+            }
+            Value::Vector(..) | Value::VectorRegister(..) if copies_tensor => {
+                return vector_not_allowed(lowered.span, place, complaints);
+            }
+            Value::Part(id, _, selector) if copies_tensor => {
+                return match place.index {
+                    0 => crate::video::destination(id, selector, lowered.span, place, complaints),
+                    _ => crate::video::source(id, selector, lowered.span, place, complaints),
+                };
+            }
+            Value::Sink if copies_tensor && place.index == 0 => {
+                return result_discarded(lowered.span, place, complaints);
             }
             _ => return Verdict::Mismatch,
         };

@@ -17,8 +17,7 @@ impl BodyChecker<'_, '_> {
             let mut modifiers = node.modifiers.iter();
             modifiers.find_map(|m| among.iter().copied().find(|&name| name == m.text.trim_start_matches('.')))
         };
-        let found = bulk_copy(context, written(&["global", "shared", "shared::cta", "shared::cluster"]))
-            .or_else(|| layouts(context, written(&["row", "col"])))
+        let found = layouts(context, written(&["row", "col"]))
             .or_else(|| product_without_code(context))
             .or_else(|| {
                 proxies(
@@ -37,16 +36,12 @@ impl BodyChecker<'_, '_> {
 }
 
 /// Copies go from the space that stands second to the one that stands first, and complete as this direction does.
-fn bulk_copy(context: &Context, to: Option<&str>) -> Option<Complaint> {
+pub(crate) fn bulk_copy(context: &Context, to: Option<&str>) -> Option<Complaint> {
     let Context { name, form, picks } = context;
-    let of_tensor = form.action == Action::Effect(Effect::CopyTensor);
     let illegal = |modifier: &str| {
         Some((Code::IllegalModifier, format!("Illegal modifier '{modifier}' for instruction '{name}'")))
     };
     match (form.action, to?) {
-        (Action::Effect(Effect::CpAsync), "global") => {
-            Some((Code::MemorySpace, format!("State space incorrect for instruction '{name}'")))
-        }
         (Action::Effect(Effect::CpAsyncBulk | Effect::CopyTensor), "global")
             if picks.has(Mod::MbarrierCompleteTxBytes) =>
         {
@@ -56,10 +51,6 @@ fn bulk_copy(context: &Context, to: Option<&str>) -> Option<Complaint> {
             if to != "global" && picks.has(Mod::BulkGroup) =>
         {
             illegal(".bulk_group")
-        }
-        (_, "shared::cta") if of_tensor && isa::matrix::is_without_code(form, picks) => {
-            let (code, message) = illegal(".multicast::cluster")?;
-            Some((code, message + " with '.shared::cta.global'"))
         }
         _ => None,
     }

@@ -15,6 +15,8 @@ pub(crate) struct Sink<'a> {
     start: usize,
     /// How far the checker has come with it.
     stage: Stage,
+    /// The place within the stage.
+    place: u16,
 }
 
 /// A diagnostic that can still be given a help text and labels.
@@ -44,30 +46,38 @@ impl Reported<'_> {
 
 impl<'a> Sink<'a> {
     pub(crate) fn new(source: &'a SourceFile) -> Sink<'a> {
-        Sink { source, found: Vec::new(), errors: 0, statement: 0, start: 0, stage: Stage::Guard }
+        Sink { source, found: Vec::new(), errors: 0, statement: 0, start: 0, stage: Stage::Guard, place: 0 }
     }
 
     /// A statement or declaration begins.
     pub(crate) fn begin_statement(&mut self) {
         self.end_statement();
         self.statement += 1;
-        self.stage = Stage::Guard;
+        self.enter(Stage::Guard);
     }
 
     /// What is reported from here on, without a stage, belongs to this one.
     pub(crate) fn enter(&mut self, stage: Stage) {
-        self.stage = stage;
+        self.enter_at(stage, 0);
+    }
+
+    /// What is reported from here on, without a stage, belongs to this place of one.
+    pub(crate) fn enter_at(&mut self, stage: Stage, place: u16) {
+        (self.stage, self.place) = (stage, place);
     }
 
     /// Drops what ptxas no longer comes to.
     fn end_statement(&mut self) {
         let start = std::mem::replace(&mut self.start, self.found.len());
-        let last = self.found[start..].iter().map(|(order, _)| order.stage).filter(|stage| stage.is_final());
-        if let Some(last) = last.min() {
+        // Of modifiers that are refused early, only the first.
+        let place =
+            |order: &Order| (order.stage, if order.stage == Stage::EarlyModifier { order.index } else { 0 });
+        let last = self.found[start..].iter().filter(|(order, _)| order.stage.is_final());
+        if let Some(last) = last.map(|(order, _)| place(order)).min() {
             let mut index = 0;
             self.found.retain(|(order, _)| {
                 index += 1;
-                index <= start || order.stage <= last || order.phase == Phase::Names
+                index <= start || place(order) <= last || order.phase == Phase::Names
             });
             self.start = self.found.len();
         }
@@ -75,7 +85,7 @@ impl<'a> Sink<'a> {
 
     /// Reports an error at the stage at hand.
     pub(crate) fn error(&mut self, code: Code, span: Span, message: impl Into<String>) -> Reported<'_> {
-        self.report(self.stage, 0, Diagnostic::error(code, span, message))
+        self.report(self.stage, usize::from(self.place), Diagnostic::error(code, span, message))
     }
 
     /// Reports an error at a stage.

@@ -31,9 +31,13 @@ impl<'a> BodyChecker<'_, 'a> {
     pub(crate) fn instruction(&mut self, node: &Tree<'a>) {
         let errors_before = self.sink().errors();
         let guard = node.guard.as_ref().map(|guard| self.guard(guard));
+        if self.ends_within_word(node) {
+            return;
+        }
         let selection = self.selection(node);
         self.sink().enter(Stage::Operand);
-        self.modifiers(node, &selection, ..=Stage::EarlyModifier);
+        self.modifiers(node, &selection, ..=Stage::Words);
+        self.modifiers(node, &selection, Stage::EarlyModifier..=Stage::EarlyModifier);
         let Some(form) = selection.form else {
             return self.no_form(node);
         };
@@ -44,10 +48,17 @@ impl<'a> BodyChecker<'_, 'a> {
         let picks = &selection.picks;
         let lengths = form.operands_with(picks).map(|spec| spec.count(form, picks).0);
         self.longest_vector = lengths.max().unwrap_or(1);
+        // Vectors of any length hold the fragments of these, whatever their types and shapes.
+        if picks.has(Mod::MmaAsync)
+            || form.opcode == Opcode::Tcgen05 && (picks.has(Mod::Ld) || picks.has(Mod::St))
+        {
+            self.longest_vector = usize::MAX;
+        }
         if selection.errors.contains(&SelectError::UnknownInstruction) {
             // No vector is longer than four but in instructions that have such.
             self.longest_vector = 0;
         }
+        // Vectors of any length hold the fragments of these, whatever their types and shapes.
         // Fragments that no vector holds.
         if form.opcode == Opcode::Wmma {
             self.longest_vector = self.longest_vector.min(8);
@@ -64,13 +75,14 @@ impl<'a> BodyChecker<'_, 'a> {
         for error in &selection.errors {
             let is_unknown = matches!(error, SelectError::UnknownInstruction | SelectError::Types);
             if is_unknown {
-                return self.report_last(node, &selection, error);
-            }
-            let lacks = matches!(error, SelectError::Missing { .. } | SelectError::Arguments { .. });
-            if lacks && crate::required::lacks_geometry(node) {
-                let message = format!("Geometry modifier required for instruction '{}'", selection.name);
-                self.sink().error_at(Stage::Count, Code::MissingModifier, head(node), message);
-                return;
+                // Of fields of tensor maps it looks at the operands first.
+                let form = isa::form_id(form).filter(|_| {
+                    *error == SelectError::Types
+                        && picks.types().is_empty()
+                        && form.action == isa::Action::Effect(Effect::TensorMapReplace)
+                });
+                let error = form.map_or(error.clone(), |form| SelectError::Arguments { form });
+                return self.report_last(node, &selection, &error);
             }
         }
         if let Some(index) = no_split(form, &operands) {
@@ -80,10 +92,25 @@ impl<'a> BodyChecker<'_, 'a> {
             return;
         }
         let (mut form, mut selection) = (form, selection);
+        if let Some(found) = self.without_coordinates(node, &operands) {
+            self.modifiers(node, &found, Stage::Dimension..);
+            let name = &found.name;
+            let mut messages = vec![format!("Illegal Addressing Mode in instruction '{name}'")];
+            if !matches!(operands[1].value, Value::Address(..)) {
+                messages.push(format!("Address expected for argument 1 of instruction '{name}'"));
+            }
+            for message in messages {
+                let help = "coordinates stand behind the handle: `[t, {x, y}]`";
+                self.sink()
+                    .error_at(Stage::Fit, Code::ArgumentsMismatch, operands[1].span, message)
+                    .help(help);
+            }
+            return;
+        }
         if !selection.errors.is_empty()
             && !self.fits(&operands, form, &selection)
             && let Some(other) = self
-                .candidates(node)
+                .candidates(node, operands.len())
                 .find(|other| other.form.is_some_and(|form| self.fits(&operands, form, other)))
         {
             (form, selection) = (other.form.unwrap_or(form), Rc::new(other));
@@ -94,7 +121,7 @@ impl<'a> BodyChecker<'_, 'a> {
             if takes(form, &selection.picks, operands.len())
                 && self.fit_all(&operands, form, &selection).is_ok()
             {
-                self.modifiers(node, &selection, Stage::FormGate..=Stage::FormGate);
+                self.modifiers(node, &selection, Stage::Dimension..=Stage::FormGate);
                 let message = format!("Arguments mismatch for instruction '{}'", selection.name);
                 let diagnostic = Diagnostic::error(Code::ArgumentsMismatch, node.span, message);
                 self.sink().report(Stage::FormGate, 3, diagnostic);
@@ -121,7 +148,7 @@ impl<'a> BodyChecker<'_, 'a> {
         self.has_plain_offset = crate::texture::has_plain_offset(form, &selection.picks, &operands);
         let context = Context { name: &selection.name, form, picks: &selection.picks };
         if let Some(span) = crate::inner::wide_tensor_address(form, &operands) {
-            self.modifiers(node, &selection, Stage::FormGate..=Stage::FormGate);
+            self.modifiers(node, &selection, Stage::Dimension..=Stage::FormGate);
             let message = format!("Arguments mismatch for instruction '{}'", selection.name);
             let help = "an address in tensor memory is in a register of 32 bits";
             let diagnostic = Diagnostic::error(Code::ArgumentsMismatch, span, message).help(help);
@@ -135,21 +162,24 @@ impl<'a> BodyChecker<'_, 'a> {
         {
             self.sink().report(Stage::FormGate, 3, Diagnostic::error(code, node.span, message));
         }
-        if let Some(message) = crate::required::wrong_spaces(node).filter(|_| !selection.errors.is_empty()) {
-            self.modifiers(node, &selection, Stage::FormGate..=Stage::FormGate);
-            let message = format!("{message} '{}'", selection.name);
-            let diagnostic = Diagnostic::error(Code::MemorySpace, head(node), message);
-            self.sink().report(Stage::FormGate, 3, diagnostic);
-            return;
+        for finding in crate::own::check(node, &context, &operands) {
+            let diagnostic = Diagnostic::error(finding.code, finding.span, finding.message);
+            self.sink().report(finding.stage, finding.place, diagnostic);
         }
         if let Some(message) = crate::required::missing(node, &selection.name) {
-            self.modifiers(node, &selection, Stage::FormGate..Stage::Other);
+            self.modifiers(node, &selection, Stage::Dimension..Stage::Other);
             self.sink().error_at(Stage::Other, Code::MissingModifier, head(node), message);
             return;
         }
-        self.modifiers(node, &selection, Stage::FormGate..);
+        self.modifiers(node, &selection, Stage::Dimension..);
+        let is_right = self.sink().errors() == errors_before;
+        let target = self.module.target;
+        let (stage, place) = crate::ranges::stage(form);
+        self.sink().enter_at(stage, place);
+        crate::ranges::check(self.sink(), &context, target, &checked, &operands, is_right);
         for (stage, complaint) in complaints {
-            self.sink().report(stage, 0, complaint);
+            let place = if stage == Stage::Own { crate::own::WAY } else { 0 };
+            self.sink().report(stage, place.into(), complaint);
         }
         if let Some(span) = negation {
             let message = format!("Operand negation not allowed for instruction '{}'", selection.name);
@@ -171,10 +201,6 @@ impl<'a> BodyChecker<'_, 'a> {
             self.check_inside(&context, &operands);
         }
         if self.sink().errors() == errors_before {
-            let target = self.module.target;
-            crate::ranges::check(self.sink(), &context, target, &checked, &operands);
-        }
-        if self.sink().errors() == errors_before {
             self.check_combination(node, &context);
         }
         if self.sink().errors() == errors_before {
@@ -191,6 +217,31 @@ impl<'a> BodyChecker<'_, 'a> {
             let instruction = Instruction { form, picks, guard, operands: checked, span: node.span };
             self.body.code.push(Node::Instruction(instruction));
         }
+    }
+
+    /// ptxas takes the longest name of an instruction that the text begins with. Where that ends within a word, what is left of the word is
+    /// an operand for it.
+    fn ends_within_word(&mut self, node: &Tree<'a>) -> bool {
+        let words: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
+        let Some((index, rest)) = crate::opcodes::ends_within(node.opcode.text, &words) else { return false };
+        let next = node.modifiers.get(index + 1);
+        let (span, word) = match (rest.contains(':'), next) {
+            (true, _) => (node.modifiers[index].span, ":".to_owned()),
+            (false, Some(next)) => (next.span, format!(".{}", next.text)),
+            _ => return false,
+        };
+        let is_word = match isa::Token::from_name(word.trim_start_matches('.')) {
+            Some(isa::Token::Mod(modifier)) => word.len() > 2 && !isa::is_part_of_name(modifier),
+            Some(isa::Token::Type(_)) => true,
+            None => word == ":",
+        };
+        if is_word {
+            let message = format!("Parsing error near '{word}': syntax error");
+            self.sink().error(Code::SyntaxError, span, message);
+        } else {
+            self.sink().error(Code::UnknownField, span, format!("Unknown field '{word}'"));
+        }
+        true
     }
 
     /// One operand too many where the others fit: ptxas takes it for a cache policy.
@@ -226,9 +277,12 @@ impl<'a> BodyChecker<'_, 'a> {
         if let Some(guard) = &node.guard {
             self.guard(guard);
         }
+        if self.ends_within_word(node) {
+            return;
+        }
         let selection = self.selection(node);
         self.sink().enter(Stage::Operand);
-        self.modifiers(node, &selection, ..=Stage::EarlyModifier);
+        self.modifiers(node, &selection, ..=Stage::Words);
         for tree in &node.operands {
             self.lower(tree);
         }
@@ -236,7 +290,7 @@ impl<'a> BodyChecker<'_, 'a> {
     }
 
     /// Do the operands fit a form?
-    fn fits(&self, operands: &[Lowered], form: &'static Form, selection: &Selection) -> bool {
+    pub(crate) fn fits(&self, operands: &[Lowered], form: &'static Form, selection: &Selection) -> bool {
         takes(form, &selection.picks, operands.len())
             && !lacks_operand(form, selection, operands.len())
             && self.fit_all(operands, form, selection).is_ok()
@@ -363,6 +417,10 @@ fn no_split(form: &Form, operands: &[Lowered]) -> Option<usize> {
 /// Does an instruction lack a modifier without which it has one operand too many?
 fn lacks_operand(form: &Form, selection: &Selection, operands: usize) -> bool {
     selection.errors.iter().any(|error| match error {
+        // Offsets, where no mode has any: a prefetch has no other operand that stands there.
+        SelectError::Missing { slot: "im2col::w" | "im2col::w::128", .. } => {
+            selection.picks.has(Mod::Prefetch)
+        }
         SelectError::Missing { slot, .. } => crate::required::brings_operand(form.opcode, slot, operands),
         _ => false,
     })

@@ -10,9 +10,13 @@ use smallvec::SmallVec;
 use crate::address::address_of_parameter;
 use crate::body::BodyChecker;
 use crate::instruction::Context;
+use crate::likeness::{
+    address_fits, becomes_bits, holds_integers, needs_register, special_vector_fits, special_width_fits,
+    sum_fits, symbol_fits, takes_address, vector_fits,
+};
 use crate::literal::Const;
 use crate::module::{Operand, RegId, Symbol};
-use crate::operand::{Base, Lowered, SymbolValue, Value};
+use crate::operand::{Lowered, SymbolValue, Value};
 use crate::order::Stage;
 use crate::texture::{fit_geometry, is_texel_access};
 use crate::vector::{fit_pack, fit_vector};
@@ -144,6 +148,9 @@ impl<'a> BodyChecker<'_, 'a> {
                 {
                     self.fit_texel_values(lowered, &place, count, complaints)
                 }
+                _ if spec.name == "mask" && matches!(context.form.opcode, Opcode::Cp | Opcode::Tcgen05) => {
+                    fit_mask(lowered, &place, complaints)
+                }
                 _ if spec.elements == Elements::Geometry => fit_geometry(lowered, &place, complaints),
                 _ if spec.elements == Elements::Braced && matches!(lowered.value, Value::Vector(..)) => {
                     fit_vector(lowered, &place, 1, complaints)
@@ -194,8 +201,10 @@ fn is_sparse(context: &Context) -> bool {
 }
 
 pub(crate) fn must_be_register(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
-    let message =
-        format!("Argument {} of instruction '{}': must be register", place.index, place.context.name);
+    // Coordinates of textures count as an operand of their own.
+    let coordinates = usize::from(place.context.form.opcode == Opcode::Tex && place.index > 1);
+    let index = place.index + coordinates;
+    let message = format!("Argument {index} of instruction '{}': must be register", place.context.name);
     let help = "move the address into a register first";
     complain(complaints, Code::RegisterExpected, span, message, Some(help));
     Verdict::Fits(Operand::Sink)
@@ -257,6 +266,38 @@ pub(crate) fn fit_scalar(lowered: &Lowered, place: &Place, complaints: &mut Comp
     } else {
         fit_source(lowered, ty, place, complaints)
     }
+}
+
+/// The blocks of a cluster that a copy or a commit is for: 16 bits. ptxas takes 32 for the operand, and says then what is wrong.
+fn fit_mask(lowered: &Lowered, place: &Place, complaints: &mut Complaints) -> Verdict {
+    if let fits @ Verdict::Fits(_) = fit_scalar(lowered, place, complaints) {
+        return fits;
+    }
+    let could_be_wide = match &lowered.value {
+        Value::Register(_, ty) => !ty.is_float(),
+        Value::Vector(_, ty) => ty.is_none(),
+        Value::VectorRegister(..) => false,
+        _ => place.context.picks.has(isa::Mod::MulticastCluster),
+    };
+    if !could_be_wide || place.context.picks.has(isa::Mod::CpMask) {
+        return Verdict::Mismatch;
+    }
+    let wide = Place { ty: Some(Type::U32), ..*place };
+    let mut others = Complaints::new();
+    let Verdict::Fits(_) = fit_source(lowered, Type::U32, &wide, &mut others) else {
+        return Verdict::Mismatch;
+    };
+    if matches!(lowered.value, Value::Address(..)) {
+        complaints.append(&mut others);
+        return Verdict::Fits(Operand::Sink);
+    }
+    let name = place.context.name;
+    let size = format!("Argument {} of instruction '{name}': must be 16-bit size", place.index);
+    for message in [size, format!("Arguments mismatch for instruction '{name}'")] {
+        complaints.push((Stage::Own, Diagnostic::error(Code::ArgumentsMismatch, lowered.span, message)));
+    }
+    complaints.append(&mut others);
+    Verdict::Fits(Operand::Sink)
 }
 
 /// Could this stand where only registers of integers and integer constants can?
@@ -335,6 +376,7 @@ pub(crate) fn fit_destination(
         Value::Indexed(symbol) if fits(symbol.ty) => must_be_register(span, place, complaints),
         Value::Function(..) if ty != Type::Pred => result_required(span, place, complaints),
         Value::Address(base, _) if address_fits(*base, ty, place, &fits) => {
+            crate::video::unselected(span, place, complaints);
             must_be_register(span, place, complaints)
         }
         Value::Vector(elements, None)
@@ -351,12 +393,7 @@ pub(crate) fn fit_destination(
             vector_not_allowed(span, place, complaints)
         }
         Value::Sink if place.spec.sink => Verdict::Fits(Operand::Sink),
-        Value::Sink => {
-            let message = format!("Result discard mode is not allowed for instruction '{name}'");
-            let help = "name a register, even if it is never read";
-            complain(complaints, Code::DiscardedResult, span, message, Some(help));
-            Verdict::Fits(Operand::Sink)
-        }
+        Value::Sink => result_discarded(span, place, complaints),
         Value::Pair(first, second) => fit_pair(first, second, lowered, ty, place, complaints),
         Value::Part(id, register, selector) if fits(*register) => {
             crate::video::destination(*id, *selector, span, place, complaints)
@@ -365,9 +402,19 @@ pub(crate) fn fit_destination(
     }
 }
 
+pub(crate) fn result_discarded(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
+    let message = format!("Result discard mode is not allowed for instruction '{}'", place.context.name);
+    let help = "name a register, even if it is never read";
+    complain(complaints, Code::DiscardedResult, span, message, Some(help));
+    Verdict::Fits(Operand::Sink)
+}
+
 pub(crate) fn result_required(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
     // Video instructions are made of others.
     let is_video = matches!(place.context.form.action, isa::Action::Pure(name) if name.starts_with("video"));
+    if is_video {
+        crate::video::unselected(span, place, complaints);
+    }
     let name = if is_video { "mov" } else { place.context.name };
     let message = format!("Result register required for instruction '{name}'");
     complain(complaints, Code::ResultRegister, span, message, None);
@@ -375,16 +422,22 @@ pub(crate) fn result_required(span: Span, place: &Place, complaints: &mut Compla
 }
 
 /// The instruction has forms with vectors.
-fn takes_vectors(place: &Place) -> bool {
+pub(crate) fn takes_vectors(place: &Place) -> bool {
     matches!(place.context.form.action, isa::Action::Effect(Effect::Ld | Effect::St | Effect::Mov))
 }
 
-fn vector_not_allowed(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
+pub(crate) fn vector_not_allowed(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
     let name = place.context.name;
     if takes_vectors(place) {
         let message = format!("Argument vector size mismatch for instruction '{name}'");
         let help = "say `.v2` or `.v4`, or use one register";
         complain(complaints, Code::VectorSize, span, message, Some(help));
+    } else if matches!(place.context.form.opcode, Opcode::Atom | Opcode::Red)
+        && !place.context.picks.has(isa::Mod::Async)
+    {
+        // These have forms with vectors.
+        let message = format!("Vector is not expected for argument {} of instruction '{name}'", place.index);
+        complain(complaints, Code::VectorSize, span, message, None);
     } else {
         let message = format!("Vector operand is not allowed for instruction '{name}'");
         complain(complaints, Code::VectorOperand, span, message, None);
@@ -555,112 +608,14 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
     }
 }
 
-/// Does `cvt` write a format that no register has?
-fn becomes_bits(place: &Place) -> bool {
-    let to = place.context.picks.types().first();
-    let is_narrow = |ty: Type| ty == Type::Tf32 || ty.lanes() > 1 && ty.element().bits() <= 8;
-    place.context.form.opcode == Opcode::Cvt && to.is_some_and(|&ty| is_narrow(ty))
-}
-
-/// Places of bits where ptxas takes no constant: packed narrow formats that `cvt` reads, its random bits, metadata of sparse matrices.
-fn needs_register(place: &Place) -> bool {
-    let Context { form, picks, .. } = place.context;
-    let reads_narrow = || picks.types().last().is_some_and(|ty| ty.lanes() > 1 && ty.element().bits() <= 8);
-    match form.opcode {
-        Opcode::Cvt => place.spec.name == "rbits" || place.spec.name == "a" && reads_narrow(),
-        Opcode::Mma => matches!(place.spec.name, "e" | "scale-a" | "scale-b"),
-        Opcode::Wgmma => place.spec.name == "sp-meta",
-        _ => false,
-    }
-}
-
-/// Is a special register as wide as the instruction type?
-pub(crate) fn special_width_fits(register: isa::SpecialRegister, place: &Place) -> bool {
-    match place.ty {
-        None => false,
-        Some(Type::Pred) => register.readable_as(Type::Pred),
-        Some(ty) if place.spec.wider => register.ty().bits() >= ty.bits(),
-        Some(ty) => register.readable_as(Type::of_bits(ty.bits())),
-    }
-}
-
 fn read_only(span: Span, complaints: &mut Complaints) -> Verdict {
     let message = "Read-only special register cannot be destination argument".to_owned();
     complain(complaints, Code::ReadOnlyRegister, span, message, None);
     Verdict::Fits(Operand::Sink)
 }
 
-/// Could a vector stand here but for being one? Of bits it must fill the type, of others its elements must be as wide.
-fn vector_fits(element: Type, count: usize, ty: Type, place: &Place) -> bool {
-    match ty.kind() {
-        _ if takes_vectors(place) => register_allowed(ty, element, place.spec.wider),
-        _ if place.spec.wider => element.bits() >= ty.bits(),
-        isa::Kind::Bits => element.bits() * count as u32 == ty.bits(),
-        isa::Kind::Unsigned | isa::Kind::Signed if element.is_float() => {
-            element == Type::F16x2 && ty.bits() == 32
-        }
-        isa::Kind::Float if element.is_float() => element == ty,
-        _ => element.bits() == ty.bits(),
-    }
-}
-
-/// Could `%tid` stand here but for being a vector?
-fn special_vector_fits(ty: Type) -> bool {
-    ty.kind() != isa::Kind::Bits && matches!(ty.bits(), 16 | 32)
-}
-
-/// Could the address of a variable stand here but for being no register?
-fn symbol_fits(symbol: &SymbolValue, ty: Type) -> bool {
-    match ty.kind() {
-        isa::Kind::Float => {
-            (symbol.ty.kind() == isa::Kind::Bits || takes_floats(ty) && symbol.ty.is_float()) && !symbol.sum
-        }
-        isa::Kind::Unsigned | isa::Kind::Signed => !symbol.ty.is_float(),
-        kind => kind != isa::Kind::Predicate,
-    }
-}
-
-/// Could `reg+imm` stand here but for being no register?
-fn sum_fits(register: Type, ty: Type) -> bool {
-    match ty.kind() {
-        isa::Kind::Predicate => register == Type::Pred,
-        isa::Kind::Unsigned | isa::Kind::Signed => {
-            (!register.is_float() || register == Type::F16x2) && register != Type::Pred
-        }
-        isa::Kind::Bits => register != Type::Pred,
-        isa::Kind::Float if register == Type::F16x2 => ty == Type::F16x2,
-        isa::Kind::Float => register.kind() == isa::Kind::Bits || takes_floats(ty) && register.is_float(),
-    }
-}
-
 /// `%tid` where one value belongs.
-fn special_vector(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
+pub(crate) fn special_vector(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
     special_not_allowed(span, place, complaints);
     vector_not_allowed(span, place, complaints)
-}
-
-/// Would what an address starts from fit without the brackets?
-fn address_fits(base: Base, ty: Type, place: &Place, fits: &impl Fn(Type) -> bool) -> bool {
-    match base {
-        Base::Symbol(_) if ty.is_float() => false,
-        Base::Absolute(_) => ty.bits() == 64 && !ty.is_float(),
-        Base::Register(_, register) => fits(register),
-        Base::Symbol(_) => ty.bits() == place.address_bits,
-        _ => false,
-    }
-}
-
-/// Floating-point types for which ptxas lets any other stand where it takes no register at all.
-fn takes_floats(ty: Type) -> bool {
-    matches!(ty, Type::F16 | Type::F32 | Type::F64)
-}
-
-/// Types that ptxas lets vectors of integers stand for.
-fn holds_integers(ty: Type) -> bool {
-    takes_address(ty) || ty == Type::F64
-}
-
-/// Types that the address of a variable can have.
-fn takes_address(ty: Type) -> bool {
-    !ty.is_float() && ty != Type::Pred && (16..=64).contains(&ty.bits())
 }

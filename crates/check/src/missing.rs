@@ -61,6 +61,19 @@ pub(crate) fn message(
         (Opcode::Bar | Opcode::Barrier, "sync") if !modifiers.contains(&"warp") => {
             one(format!("Barrier modifier required for instruction '{name}'"))
         }
+        (Opcode::Wgmma, "bitOp") if picks.has(Mod::Popc) => {
+            one(format!("Illegal reduction operation for instruction '{name}{}{}'", picks.ty(0), picks.ty(1)))
+        }
+        (Opcode::Mma | Opcode::Wmma | Opcode::Wgmma, "bitOp" | "popc") => {
+            let shape = modifiers.iter().find(|m| crate::required::is_shape(m))?;
+            let name = crate::vector::group_name(form, picks).unwrap_or_else(|| name.to_owned());
+            one(format!("Unexpected number of operations specified for {name} with shape '.{shape}'"))
+        }
+        (Opcode::Wgmma, "sp") => {
+            let shape = modifiers.iter().find(|m| crate::required::is_shape(m))?;
+            one(crate::vector::wrong_shape(shape, form, picks)?)
+        }
+        (Opcode::Movmatrix, "m8n8") => one(format!("Illegal matrix shape '' for instruction '{name}'")),
         (_, "shape") => one(format!("Shape modifier required for instruction '{name}'")),
         (Opcode::Cp, "level") => one(format!("'.ca or .cg' modifier required for instruction '{name}'")),
         (Opcode::Tex | Opcode::Tld4, "v2" | "v4") => {
@@ -71,8 +84,11 @@ pub(crate) fn message(
             one(format!("Illegal reduction operation for instruction '{name}{types}'"))
         }
         (Opcode::Bar | Opcode::Barrier, "red") => {
-            let operation = modifiers.iter().find(|m| matches!(**m, "and" | "or" | "popc"))?;
-            one(format!("Illegal modifier '.{operation}' for instruction '{name}'"))
+            match modifiers.iter().find(|m| matches!(**m, "and" | "or" | "popc")) {
+                Some(operation) => one(format!("Illegal modifier '.{operation}' for instruction '{name}'")),
+                None if picks.types().is_empty() => None,
+                None => one(format!("Unexpected instruction types specified for '{name}'")),
+            }
         }
         (Opcode::Sured, "op") => one(format!("Illegal operation '(null)' for instruction '{name}'")),
         (Opcode::Ldmatrix | Opcode::Tcgen05, "b8x16" | "padded") => {
@@ -108,7 +124,7 @@ pub(crate) fn message(
         (Opcode::Clusterlaunchcontrol, "is_canceled") => {
             one(format!("'.is_canceled' modifier required for instruction '{name}' with type '.pred'"))
         }
-        (Opcode::Clusterlaunchcontrol, "coordinate") => {
+        (Opcode::Clusterlaunchcontrol, "coordinate" | "get_first_ctaid") => {
             one(format!("is_success or get_first_ctaid modifier required for instruction '{name}'"))
         }
         (Opcode::Cp, "target" | "global" | "shared::cta") if !picks.has(Mod::Prefetch) => {
@@ -187,6 +203,6 @@ fn called(form: &Form, one_of: Token) -> Option<&'static str> {
 }
 
 /// The format of matrices as they are stored, and the one to which they are widened.
-fn is_format(word: &str) -> bool {
+pub(crate) fn is_format(word: &str) -> bool {
     matches!(word, "b8x16" | "b4x16_p64" | "b6x16_p32")
 }

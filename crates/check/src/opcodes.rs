@@ -22,6 +22,7 @@ pub fn display_name(opcode: &str, modifiers: &[&str]) -> String {
             | ("bar", Some(&("warp" | "cta")))
             | ("barrier", Some(&("cta" | "cluster")))
             | ("fence" | "membar", Some(&"proxy"))
+            | ("dp2a", Some(&("lo" | "hi")))
     );
     if also {
         longest = longest.max(1);
@@ -39,4 +40,26 @@ pub fn display_name(opcode: &str, modifiers: &[&str]) -> String {
         name.push_str(modifier.split_once("::").map_or(modifier, |(first, _)| first));
     }
     name
+}
+
+/// The word within which the longest name ends that the text of an instruction begins with, and what is left of it.
+pub(crate) fn ends_within<'w>(opcode: &str, modifiers: &[&'w str]) -> Option<(usize, &'w str)> {
+    let mut longest: Option<(usize, usize)> = None;
+    for form in isa::forms(opcode).iter().filter(|form| form.head > 0) {
+        let (last, others) = form.slots[..form.head].split_last()?;
+        let is_one_of = |slot: &isa::Slot, word: &str| slot.choices.iter().any(|c| c.token.name() == word);
+        let Some(word) = modifiers.get(others.len()) else { continue };
+        if !others.iter().zip(modifiers).all(|(slot, word)| is_one_of(slot, word)) {
+            continue;
+        }
+        let names = last.choices.iter().map(|choice| choice.token.name());
+        let Some(name) = names.filter(|name| word.starts_with(name)).max_by_key(|name| name.len()) else {
+            continue;
+        };
+        longest = longest.max(Some((others.len(), name.len())));
+    }
+    let (index, length) = longest?;
+    let rest = &modifiers[index][length..];
+    let is_name = rest.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    is_name.then_some((index, rest))
 }

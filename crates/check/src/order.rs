@@ -39,14 +39,14 @@ pub(crate) enum Stage {
     Word,
     /// What modifiers together need of version and target.
     Words,
-    /// Modifiers that are refused whatever the instruction.
-    EarlyModifier,
     /// What is wrong with operands whatever the instruction.
     Operand,
     /// Sizes of vectors, once all operands are read.
     VectorSize,
     /// There is no such instruction. The last thing said of it.
     Name,
+    /// A modifier of those in [`EARLY`], which no form of the name takes. The first of them is the last thing said of the instruction.
+    EarlyModifier,
     /// Signs at operands that cannot have any.
     Signs,
     /// It has no such types. The last thing said of it.
@@ -57,10 +57,14 @@ pub(crate) enum Stage {
     Count,
     /// It takes operands of other types. The last thing said of it.
     Mismatch,
+    /// A number of dimensions, of an instruction that has none.
+    Dimension,
     /// What the instruction as a whole needs of version and target.
     FormGate,
     /// What `.ftz` needs.
     ModifierGate,
+    /// What it asks of its own spaces, sizes and constants, and of modifiers that some of its forms take.
+    Own,
     /// Elements of vectors that are unlike.
     Elements,
     /// More than one Boolean operator.
@@ -112,7 +116,15 @@ pub(crate) enum Stage {
 impl Stage {
     /// Does ptxas look no further once it has found fault with this?
     pub(crate) fn is_final(self) -> bool {
-        matches!(self, Stage::Name | Stage::Types | Stage::Count | Stage::Mismatch | Stage::Discard)
+        matches!(
+            self,
+            Stage::Name
+                | Stage::EarlyModifier
+                | Stage::Types
+                | Stage::Count
+                | Stage::Mismatch
+                | Stage::Discard
+        )
     }
 
     /// The stage of an error of an instruction of this opcode (where that matters) with these modifiers and types, and the place
@@ -130,8 +142,30 @@ impl Stage {
             SelectError::Types => Stage::Types,
             SelectError::Arguments { .. } => Stage::Count,
             SelectError::UnknownModifier { index } => return (Stage::Word, index),
+            // Modes of votes, and priorities of accesses, are looked at later.
+            SelectError::Repeated { index }
+                if opcode == Some(Opcode::Vote) && crate::wording::votes_twice(modifiers, index) =>
+            {
+                return (Stage::Own, crate::own::WAY.into());
+            }
+            SelectError::Repeated { index }
+                if matches!(opcode, Some(Opcode::Ld | Opcode::St))
+                    && modifiers.get(index).is_some_and(|word| word.contains("::evict")) =>
+            {
+                return (Stage::Own, crate::own::WAY.into());
+            }
+            // Behind gates.
+            SelectError::Repeated { index }
+                if matches!(opcode, Some(Opcode::Applypriority | Opcode::Prefetch))
+                    && modifiers.get(index).is_some_and(|word| word.contains("::evict")) =>
+            {
+                return (Stage::FormGate, 3);
+            }
             SelectError::Repeated { index } if error.comes_first(modifiers) => return (Stage::Word, index),
-            SelectError::Illegal { .. } if error.comes_first(modifiers) => Stage::EarlyModifier,
+            SelectError::Illegal { index, .. } if error.comes_first(modifiers) => {
+                let name = modifiers.get(index).copied().unwrap_or_default();
+                return (Stage::EarlyModifier, place_of(name, EARLY).unwrap_or(EARLY.len()));
+            }
             SelectError::Repeated { index } => {
                 if written(index).is_some_and(|m| m.space().is_some()) {
                     // Before spaces that it does not take.
@@ -139,6 +173,16 @@ impl Stage {
                 }
                 Stage::Operation
             }
+            SelectError::Operation { .. } => return (Stage::Own, crate::own::WAY.into()),
+            SelectError::Illegal { index, .. } if is_dimension(modifiers, index) => Stage::Dimension,
+            SelectError::Missing { slot: "op" | "popc", .. }
+                if matches!(opcode, Some(Opcode::Bar | Opcode::Barrier)) =>
+            {
+                return (Stage::Modifier, SHAPES - 1);
+            }
+            SelectError::Missing { slot: "bitOp" | "popc", .. } => return SHAPE,
+            SelectError::Missing { slot: "sp", .. } if opcode == Some(Opcode::Wgmma) => return SHAPE,
+            SelectError::Missing { slot: "m8n8", .. } => return SHAPE,
             SelectError::Illegal { index, .. } => match (written(index), types) {
                 (Some(Mod::Rz | Mod::Rm | Mod::Rp), [Type::Bf16 | Type::Bf16x2]) if sums => {
                     Stage::RoundingFirst
@@ -154,8 +198,29 @@ impl Stage {
                 Stage::Rounding
             }
             SelectError::Missing { slot: "rn" | "frnd2" | "frnd3" | "rna" | "rs", .. } => Stage::Rounding,
+            // Levels and dimensions come before sizes, spaces behind them.
+            SelectError::Missing { slot: "level" | "dim", .. } if opcode == Some(Opcode::Cp) => {
+                return (Stage::Own, crate::own::DIMENSION.into());
+            }
+            SelectError::Missing { slot: "global" | "target" | "shared::cta", .. }
+                if opcode == Some(Opcode::Cp) =>
+            {
+                return (Stage::Own, crate::own::SPACE.into());
+            }
             SelectError::Missing { slot: "order" | "relaxed", .. } => Stage::Kind,
             SelectError::Missing { slot: "red", .. } => Stage::EarlyModifier,
+            SelectError::Missing { slot: "sync", .. } if opcode == Some(Opcode::Setmaxnreg) => return SHAPE,
+            SelectError::Missing { slot: "kind" | "cta_group" | "cta_group::1", .. }
+                if opcode == Some(Opcode::Tcgen05) =>
+            {
+                return (Stage::Own, crate::own::WAY.into());
+            }
+            SelectError::Missing { slot: "op" | "bitwise" | "add" | "minmax", .. }
+                if opcode == Some(Opcode::Multimem) =>
+            {
+                return (Stage::Own, crate::own::WAY.into());
+            }
+            SelectError::Missing { slot: "tile", .. } => return (Stage::Modifier, SHAPES - 1),
             // Before shapes.
             SelectError::Missing { slot: "sync" | "aligned" | "cta_group" | "cta_group::1", .. } => {
                 return (Stage::Modifier, SHAPES - 1);
@@ -181,6 +246,17 @@ impl Stage {
 /// Is the rounding one way to compute, beside `.approx`? ptxas asks for it earlier.
 fn has_approximation(opcode: Option<Opcode>) -> bool {
     matches!(opcode, Some(Opcode::Div | Opcode::Sqrt | Opcode::Rcp))
+}
+
+/// Is this a shape, where an instruction on matrices takes others?
+pub(crate) fn is_shape_of_matrices(opcode: Option<Opcode>, modifiers: &[&str], index: usize) -> bool {
+    let with_shape = match opcode {
+        Some(Opcode::Ldmatrix | Opcode::Mma | Opcode::Movmatrix | Opcode::Stmatrix | Opcode::Wmma) => true,
+        Some(Opcode::Wgmma) => modifiers.contains(&"mma_async"),
+        Some(Opcode::Tcgen05) => matches!(modifiers.first(), Some(&("cp" | "ld" | "st"))),
+        _ => false,
+    };
+    with_shape && modifiers.get(index).is_some_and(|word| crate::required::is_shape(word))
 }
 
 /// When ptxas refuses a modifier of an instruction that does not take it.
@@ -212,15 +288,25 @@ fn place_of(name: &str, list: &[&[&str]]) -> Option<usize> {
     list.iter().position(|names| names.contains(&name))
 }
 
+/// The order in which ptxas refuses modifiers of which no form of an instruction's name takes any.
+const EARLY: &[&[&str]] = &[
+    &["sync"],
+    &["add", "and", "cas", "max", "min", "or", "popc", "xor"],
+    &["relu"],
+    &["satfinite"],
+    &["L2::128B", "L2::256B", "L2::64B"],
+    &["L2::cache_hint"],
+    &["multicast::cluster", "multicast::cluster::all"],
+    &["im2col", "im2col::w", "im2col::w::128", "im2col_no_offs", "tile", "tile::gather4", "tile::scatter4"],
+    &["cta_group::1", "cta_group::2"],
+    &["noComplete"],
+    &["cp_mask"],
+];
+
 /// The order in which ptxas refuses modifiers that an instruction does not take: it has one for all instructions. These
 /// come first.
 const FIRST: &[&[&str]] = &[
     &[
-        "1d",
-        "2d",
-        "3d",
-        "4d",
-        "5d",
         "L2::128B",
         "L2::256B",
         "L2::64B",
@@ -289,6 +375,12 @@ const FIRST: &[&[&str]] = &[
 /// The places behind all of [`FIRST`], and of shapes of matrices: behind `.noftz`, and behind what is missing of `.sync.aligned`.
 const LAST_OF_FIRST: usize = 2 * FIRST.len();
 const SHAPES: usize = 2 * (FIRST.len() - 2) - 1;
+pub(crate) const SHAPE: (Stage, usize) = (Stage::Modifier, SHAPES);
+
+/// `.2d`, which is refused before all others.
+fn is_dimension(modifiers: &[&str], index: usize) -> bool {
+    modifiers.get(index).is_some_and(|word| matches!(*word, "1d" | "2d" | "3d" | "4d" | "5d"))
+}
 
 /// Modifiers that say what kind of access it is, or of which matrices.
 const KINDS: &[&[&str]] = &[

@@ -1,22 +1,44 @@
 //! Constant operands whose values ptxas limits.
 
 use diag::Code;
-use isa::{Action, Effect, Mod, Opcode, Suffix, Target};
+use isa::{Action, Effect, Form, Mod, Opcode, Suffix, Target};
 
 use crate::context::Sink;
 use crate::instruction::Context;
 use crate::literal::Const;
 use crate::module::Operand;
 use crate::operand::{Lowered, Value};
+use crate::order::Stage;
 
-/// Checks the constants among the operands of an instruction that is otherwise right.
+/// When ptxas looks at the constants of a form: sizes of copies before it refuses modifiers, fields of tensor maps once it has, and what
+/// others take in between.
+pub(crate) fn stage(form: &Form) -> (Stage, u16) {
+    let (among_modifiers, place) = crate::order::SHAPE;
+    match form.opcode {
+        Opcode::Cp | Opcode::Mbarrier => (Stage::Own, crate::own::RANGE),
+        Opcode::Bar
+        | Opcode::Barrier
+        | Opcode::Setmaxnreg
+        | Opcode::Tcgen05
+        | Opcode::Tensormap
+        | Opcode::Wgmma => (among_modifiers, place as u16 - 1),
+        Opcode::Createpolicy => (Stage::Other, 0),
+        _ => (Stage::Range, 0),
+    }
+}
+
+/// Checks the constants among the operands of an instruction whose operands fit; with some, only where it is right but for them.
 pub(crate) fn check(
     sink: &mut Sink,
     context: &Context,
     target: Target,
     operands: &[Operand],
     lowered: &[Lowered],
+    is_right: bool,
 ) {
+    if !is_right && stage(context.form).0 == Stage::Range {
+        return;
+    }
     for (i, (spec, lowered)) in context.form.operands_with(context.picks).zip(lowered).enumerate() {
         let is_enumeration = |modifier: &Mod| TENSOR_MAP_ENUMERATIONS.contains(modifier);
         if context.form.action == Action::Effect(Effect::TensorMapReplace)
@@ -93,6 +115,11 @@ pub(crate) fn check(
                         "Argument {i} of instruction '{name}' : value '{value}' expected to be a non-zero positive"
                     )
                 }
+                // Of priorities, operands are counted from one.
+                false if least == greatest => format!(
+                    "Argument {} of instruction '{name}': unexpected value '{value}', expected to be {least}",
+                    i + usize::from(context.form.opcode == Opcode::Applypriority)
+                ),
                 false => format!(
                     "Argument {i} of instruction '{name}': value '{value}' out of range, expected to be in range [{least}..{greatest}]"
                 ),
@@ -100,7 +127,8 @@ pub(crate) fn check(
             sink.error(Code::OutOfRange, lowered.span, message);
         }
     }
-    if context.picks.has(Mod::KindF8f6f4)
+    if is_right
+        && context.picks.has(Mod::KindF8f6f4)
         && let Some(place) =
             context.form.operands_with(context.picks).position(|spec| spec.name == "scale-input-d")
         && let Some(lowered) = lowered.get(place)
@@ -111,19 +139,8 @@ pub(crate) fn check(
         );
         sink.error(Code::IllegalModifier, lowered.span, message);
     }
-    if context.picks.has(Mod::BlockScale) {
+    if is_right && context.picks.has(Mod::BlockScale) {
         scale_selectors(sink, context, operands, lowered);
-    }
-    // Another block of the cluster gives no state back.
-    if context.form.action == Action::Effect(Effect::Mbarrier)
-        && context.picks.has(Mod::SharedCluster)
-        && let (Some(Operand::Reg(_)), Some(lowered)) = (operands.first(), lowered.first())
-    {
-        let message = format!(
-            "Sink '_' is expected as a destination operand for instruction '{}' with '.shared::cluster'",
-            context.name
-        );
-        sink.error(Code::SinkExpected, lowered.span, message).help("write `_`");
     }
     if context.form.action == Action::Effect(Effect::Barrier) {
         barrier(sink, context, operands, lowered);
@@ -240,7 +257,7 @@ fn group_constant(
     value: i64,
     span: diag::Span,
 ) {
-    if spec.name.ends_with("desc") {
+    if index == 0 || spec.name.ends_with("desc") {
         return;
     }
     let (allowed, text): (&[i64], _) = match (spec.name, spec.range) {
@@ -251,17 +268,9 @@ fn group_constant(
     if allowed.contains(&value) {
         return;
     }
-    let factor = context.picks.ty(1);
-    let kind = match factor {
-        isa::Type::B1 => "boolean type",
-        _ if !factor.is_float() && factor != context.picks.ty(2) => "mixed integer types",
-        _ if !factor.is_float() => "integer types",
-        _ if factor.bits() == 8 => "FP8 types",
-        _ => "floating point types",
-    };
-    let sparse = if isa::matrix::is_sparse(context.picks) { "Sparse " } else { "" };
+    let name = crate::vector::group_name(context.form, context.picks).unwrap_or_default();
     let message = format!(
-        "Argument {index} of instruction '{sparse}wgmma.mma_async with {kind}': unexpected value '{value}', expected to be {text}"
+        "Argument {index} of instruction '{name}': unexpected value '{value}', expected to be {text}"
     );
     sink.error(Code::OutOfRange, span, message);
 }

@@ -1,6 +1,6 @@
 //! Modifiers that ptxas misses, each in its own words.
 
-use isa::{Mod, Opcode};
+use isa::Opcode;
 use smallvec::SmallVec;
 use syntax::tree::Instruction as Tree;
 
@@ -12,25 +12,14 @@ pub(crate) fn missing(node: &Tree, name: &str) -> Option<String> {
     let modifiers: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
     let has = |words: &[&str]| modifiers.iter().any(|m| words.contains(m));
     let required = |what: &str| Some(format!("{what} required for instruction '{name}'"));
-    let has_shape = || modifiers.iter().any(|m| is_shape(m));
     let layouts = || modifiers.iter().filter(|m| is_layout(m)).count();
     match node.opcode.text {
-        "mma" | "wmma" | "ldmatrix" | "stmatrix" if !has_shape() => required("Shape modifier"),
-        "wgmma" if has(&["mma_async"]) && !has_shape() => required("Shape modifier"),
-        "tcgen05" if has(&["ld", "st"]) && !has_shape() => required("Shape modifier"),
         "wmma" if has(&["load", "store"]) => (layouts() != 1).then(|| required("layout modifier"))?,
         "mma" | "wmma" => match layouts() {
             0 => required("'.alayout.blayout' modifier"),
             1 => required("'.blayout' modifier"),
             _ => None,
         },
-        "cp" if has(&["bulk"]) && !has(&["prefetch", "commit_group", "wait_group"]) => {
-            let completes = has(&["bulk_group", "mbarrier::complete_tx::bytes"]);
-            (!completes).then(|| required(".completion_mechanism modifier"))?
-        }
-        "tcgen05" if has(&["commit"]) && !has(&["mbarrier::arrive::one"]) => {
-            required(".completion_mechanism modifier")
-        }
         "tcgen05" if has(&["mma"]) && !has(&["block_scale"]) => {
             let scale = modifiers.iter().find(|m| m.starts_with("scale_vec::") || BLOCKS.contains(m))?;
             Some(format!("Modifier '.{scale}' requires modifier '.block_scale' for instruction '{name}'"))
@@ -50,14 +39,8 @@ pub(crate) fn missing(node: &Tree, name: &str) -> Option<String> {
 }
 
 /// Those that anything may be missing of.
-const OPCODES: &[&str] =
-    &["mma", "wmma", "ldmatrix", "stmatrix", "wgmma", "tcgen05", "cp", "atom", "red", "min", "max"];
+const OPCODES: &[&str] = &["mma", "wmma", "tcgen05", "atom", "red", "min", "max"];
 const BLOCKS: &[&str] = &["block16", "block32"];
-
-/// Does `tex` lack the geometry on which its operands depend?
-pub(crate) fn lacks_geometry(node: &Tree) -> bool {
-    node.opcode.text == "tex" && !node.modifiers.iter().any(|m| crate::texture::is_geometry(m.text))
-}
 
 /// Ways to saturate that do not go together, whatever the operands.
 pub(crate) fn saturates_twice(node: &Tree) -> Option<String> {
@@ -67,24 +50,26 @@ pub(crate) fn saturates_twice(node: &Tree) -> Option<String> {
     is_it.then(|| format!("Modifier '.{other}' cannot be combined with modifier '.sat'"))
 }
 
-/// What is wrong with the number of state spaces: asynchronous copies name two, `multimem` one at most.
-pub(crate) fn wrong_spaces(node: &Tree) -> Option<&'static str> {
+/// What is wrong with the state spaces of an asynchronous copy, which names two: the first is where to.
+pub(crate) fn wrong_spaces(name: &str, is_bulk: bool, spaces: &[&str]) -> Option<&'static str> {
     const NUMBER: &str = "Unexpected number of state spaces specified in instruction";
     const SPACE: &str = "State space incorrect for instruction";
-    let is_space = |word: &&str| Mod::from_name(word).is_some_and(|m| m.space().is_some());
-    let spaces: SmallVec<[&str; 4]> = node.modifiers.iter().map(|m| m.text).filter(is_space).collect();
-    let has = |word: &str| node.modifiers.iter().any(|m| m.text == word);
-    match (node.opcode.text, spaces.as_slice()) {
-        ("cp", all) if has("ca") || has("cg") => match all {
-            [to, from] => (to == from).then_some(SPACE),
-            _ => Some(NUMBER),
-        },
-        ("cp", [first, others @ ..]) if has("bulk") => {
-            (others.len() > 1 || others.contains(first)).then_some(SPACE)
-        }
-        ("multimem", [_, _, ..]) => Some(NUMBER),
-        _ => None,
-    }
+    let reduces = name.starts_with("cp.reduce");
+    let is_known = match spaces {
+        [to, from] if name == "cp.async" => is_shared(to) && *from == "global",
+        _ if name == "cp.async" => return Some(NUMBER),
+        _ if !is_bulk => true,
+        ["global", from] => *from == "shared::cta",
+        ["shared::cluster", from] => *from == "shared::cta" || *from == "global" && !reduces,
+        ["shared::cta", from] => *from == "global" && !reduces,
+        _ => false,
+    };
+    (!is_known).then_some(SPACE)
+}
+
+/// Is it `.shared` of this block?
+fn is_shared(space: &str) -> bool {
+    matches!(space, "shared" | "shared::cta")
 }
 
 /// `.row` or `.col`

@@ -40,6 +40,8 @@ pub(crate) struct Finding {
 #[derive(Debug)]
 pub(crate) enum Fault {
     Select(SelectError),
+    /// More formats between which matrices are converted than two.
+    Formats,
     /// A gate that the module does not pass.
     Closed(Gate),
 }
@@ -73,6 +75,7 @@ impl<'a> BodyChecker<'_, 'a> {
                     SelectError::Arguments { form }
                     | SelectError::Illegal { form, .. }
                     | SelectError::Comparison { form, .. }
+                    | SelectError::Operation { form, .. }
                     | SelectError::Alternate { form }
                     | SelectError::Mixture { form }
                     | SelectError::Vector { form }
@@ -120,9 +123,9 @@ impl<'a> BodyChecker<'_, 'a> {
 
     /// The forms that an instruction with wrong modifiers may mean, nearest first: ptxas looks for one that its operands fit before it
     /// finds fault with modifiers.
-    pub(crate) fn candidates(&self, node: &Tree<'a>) -> impl Iterator<Item = Selection> {
+    pub(crate) fn candidates(&self, node: &Tree<'a>, operands: usize) -> impl Iterator<Item = Selection> {
         let modifiers: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
-        let candidates = isa::candidates(node.opcode.text, &modifiers, node.operands.len());
+        let candidates = isa::candidates(node.opcode.text, &modifiers, operands);
         candidates.into_iter().map(|(id, errors)| self.refused(node, Some(id.form()), errors))
     }
 
@@ -152,6 +155,10 @@ impl<'a> BodyChecker<'_, 'a> {
         for error in errors.iter().filter(|error| !hidden(error, errors, modifiers) && !is_late(error)) {
             let (stage, index) = Stage::of_modifiers(error, opcode, modifiers, picks.types());
             findings.push(Finding { stage, index, fault: Fault::Select(error.clone()) });
+        }
+        let formats = modifiers.iter().enumerate().filter(|(_, word)| crate::missing::is_format(word));
+        if let Some((index, _)) = formats.into_iter().nth(2) {
+            findings.push(Finding { stage: Stage::Word, index, fault: Fault::Formats });
         }
         let Some(form) = form.filter(|_| self.module.knows_target()) else { return findings };
         let mut closed = form.gates(picks);
@@ -202,6 +209,11 @@ impl<'a> BodyChecker<'_, 'a> {
                 Fault::Select(error) => {
                     self.report_select(node, selection, error, finding.stage, finding.index)
                 }
+                Fault::Formats => {
+                    let message = "Unexpected number of 'format conversion' modifiers specified".to_owned();
+                    let diagnostic = Diagnostic::error(Code::RepeatedModifier, head(node), message);
+                    self.sink().report(finding.stage, finding.index, diagnostic);
+                }
                 Fault::Closed(gate) if self.has_plain_offset && crate::texture::is_of_offsets(gate) => {}
                 Fault::Closed(gate) => {
                     self.report_closed(node, selection, gate, finding.stage, finding.index)
@@ -233,9 +245,10 @@ impl<'a> BodyChecker<'_, 'a> {
             SelectError::Repeated { index } | SelectError::Geometries { index, .. } => {
                 (Code::RepeatedModifier, modifier(*index))
             }
-            SelectError::Types | SelectError::Alternate { .. } | SelectError::Mixture { .. } => {
-                (Code::InstructionTypes, head)
-            }
+            SelectError::Types
+            | SelectError::Alternate { .. }
+            | SelectError::Mixture { .. }
+            | SelectError::Operation { .. } => (Code::InstructionTypes, head),
             SelectError::Arguments { .. } => (Code::ArgumentsMismatch, node.span),
             SelectError::Illegal { index, .. } => (Code::IllegalModifier, modifier(*index)),
             SelectError::Comparison { index, .. } => (Code::ComparisonMismatch, modifier(*index)),

@@ -7,11 +7,14 @@ use isa::{
     register_allowed,
 };
 
+use syntax::tree::Instruction as Tree;
+
 use crate::body::BodyChecker;
 use crate::literal::Const;
 use crate::matching::{Complaints, Place, Verdict, complain, fit_scalar};
 use crate::module::{AddressBase, Operand, RegId, Texels};
 use crate::operand::{Base, Lowered, SymbolValue, Value};
+use crate::selection::Selection;
 use crate::vector::fit_vector;
 
 /// What a geometry asks for.
@@ -63,11 +66,6 @@ fn handle_of(name: &str) -> Opaque {
     if matches!(name, "surface" | "surfref") { Opaque::Surface } else { Opaque::Texture }
 }
 
-/// `.2d` and the like.
-pub(crate) fn is_geometry(word: &str) -> bool {
-    Mod::from_name(word).is_some_and(|modifier| Geometry::named(modifier).is_some())
-}
-
 /// Is there an offset that is plainly one integer, and nothing to compare a depth with? ptxas does not ask then for what offsets need:
 /// bits could as well be a depth, and vectors are offsets only.
 pub(crate) fn has_plain_offset(form: &Form, picks: &Picks, operands: &[Lowered]) -> bool {
@@ -89,7 +87,32 @@ pub(crate) fn is_of_offsets(gate: &Gate) -> bool {
     gate.subject == "Feature 'offset operand'" || !gate.subject.contains(" with ") && gate.requires == first
 }
 
-impl BodyChecker<'_, '_> {
+impl<'a> BodyChecker<'_, 'a> {
+    /// What a texture instruction means whose handle stands without brackets around it and the coordinates, if all else fits.
+    pub(crate) fn without_coordinates(&self, node: &Tree<'a>, operands: &[Lowered]) -> Option<Selection> {
+        let [result, handle, coordinates, others @ ..] = operands else { return None };
+        let base = match handle.value {
+            Value::Register(id, ty) => Base::Register(id, ty),
+            Value::Address(base @ Base::Register(..), 0) => base,
+            Value::Address(Base::Absolute(_), _) | Value::Const(Const::Int { .. }) => Base::Reported,
+            _ => return None,
+        };
+        if node.opcode.text != "tex" {
+            return None;
+        }
+        let mut coordinates = Box::new(coordinates.clone());
+        if matches!(coordinates.value, Value::Const(_)) {
+            let value = Value::Vector(smallvec::smallvec![coordinates.clone()], None);
+            coordinates = Box::new(Lowered { value, ..*coordinates });
+        }
+        let inner = smallvec::smallvec![coordinates];
+        let value = Value::Tensor(base, 0, inner);
+        let mut together = vec![result.clone(), Lowered { value, span: handle.span, negated: false }];
+        together.extend(others.iter().cloned());
+        self.candidates(node, together.len())
+            .find(|selection| selection.form.is_some_and(|form| self.fits(&together, form, selection)))
+    }
+
     /// What an operand needs of `.target` and `.version`.
     fn need_for_texels(
         &self,
@@ -135,7 +158,7 @@ impl BodyChecker<'_, '_> {
     ) -> Verdict {
         let kind = handle_of(place.spec.name);
         let Value::Tensor(base, _, inner) = &lowered.value else {
-            return without_coordinates(lowered, kind, place, complaints);
+            return Verdict::Mismatch;
         };
         let (sampler, coordinates) = match &inner[..] {
             [coordinates] => (None, coordinates),
@@ -301,31 +324,6 @@ impl BodyChecker<'_, '_> {
     }
 }
 
-/// A handle, or what could be one, without coordinates.
-fn without_coordinates(
-    lowered: &Lowered,
-    kind: Opaque,
-    place: &Place,
-    complaints: &mut Complaints,
-) -> Verdict {
-    let is_handle = |ty: Type| register_allowed(Type::U64, ty, false);
-    let could_be = match &lowered.value {
-        Value::Register(_, ty) => is_handle(*ty),
-        Value::Address(Base::Absolute(_), _) | Value::Const(Const::Int { .. }) => true,
-        _ => false,
-    };
-    // Only where something stands behind them that could be offsets.
-    let form = place.context.form;
-    let is_offset = form.opcode == Opcode::Tex && form.operands.iter().any(|spec| spec.name == "e");
-    if kind != Opaque::Texture || !could_be || !is_offset || place.context.picks.has(Mod::Grad) {
-        return Verdict::Mismatch;
-    }
-    let message = format!("Illegal Addressing Mode in instruction '{}'", place.context.name);
-    let help = "coordinates stand behind the handle: `[t, {x, y}]`";
-    complain(complaints, Code::ArgumentsMismatch, lowered.span, message, Some(help));
-    Verdict::Fits(Operand::Sink)
-}
-
 /// Is it an attribute of samplers?
 pub(crate) fn is_of_sampler(attribute: Mod) -> bool {
     matches!(
@@ -444,15 +442,29 @@ fn geometry_mismatch(
 
 /// An operand that depends on the geometry: offsets, gradients, the reference of a depth comparison.
 pub(crate) fn fit_geometry(lowered: &Lowered, place: &Place, complaints: &mut Complaints) -> Verdict {
-    let (Some(geometry), Some(ty)) = (Geometry::of(place.context.picks), place.ty) else {
-        return Verdict::Mismatch;
-    };
+    let geometry = Geometry::of(place.context.picks);
+    let Some(ty) = place.ty else { return Verdict::Mismatch };
     let is_gradient = place.spec.name.starts_with("dP");
     // Offsets are integers: a register of halves is none.
     let fits = |found: Type| register_allowed(ty, found, false) && !(ty == Type::S32 && found == Type::F16x2);
     let (count, operand) = match &lowered.value {
         Value::Register(_, found) if ty == Type::S32 && !fits(*found) => return Verdict::Mismatch,
-        Value::Function(..) if ty == Type::S32 => return Verdict::Mismatch,
+        Value::Function(..) => return Verdict::Mismatch,
+        Value::Symbol(SymbolValue { sum: false, .. }) | Value::Indexed(_) | Value::UnknownSum
+            if ty == Type::S32 =>
+        {
+            return Verdict::Mismatch;
+        }
+        Value::RegisterPlus(_, Type::F16x2, _) if ty == Type::S32 => return Verdict::Mismatch,
+        // It could only be what a depth is compared with.
+        Value::Address(base, _) if ty == Type::S32 => {
+            return match base {
+                Base::Register(_, found) if register_allowed(Type::F32, *found, false) => {
+                    crate::matching::must_be_register(lowered.span, place, complaints)
+                }
+                _ => Verdict::Mismatch,
+            };
+        }
         Value::VectorRegister(ids, found) if ty == Type::S32 || is_gradient => {
             if !fits(*found) {
                 return Verdict::Mismatch;
@@ -475,7 +487,9 @@ pub(crate) fn fit_geometry(lowered: &Lowered, place: &Place, complaints: &mut Co
             if is_gradient && matches!(verdict, Verdict::Fits(_)) {
                 let message = format!("Vector expected for argument {}", place.index + 1);
                 complain(complaints, Code::VectorExpected, lowered.span, message, None);
-            } else if geometry.name == "3d" && (ty == Type::F32 || is_untyped) {
+            } else if let Some(geometry) = geometry.filter(|geometry| geometry.name == "3d")
+                && (ty == Type::F32 || is_untyped)
+            {
                 illegal_geometry(&geometry, lowered.span, place, complaints);
             }
             return verdict;

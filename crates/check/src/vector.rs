@@ -1,17 +1,18 @@
 //! Vectors as operands: `{a, b}` of memory instructions, and packing and unpacking by `mov`
 //! (PTX ISA, "Vectors as Operands").
 
-use diag::{Code, Span};
+use diag::{Code, Diagnostic, Span};
 use isa::{Access, Action, Effect, Opcode, OperandSpec, Second, Type, register_allowed};
 
 use crate::instruction::Context;
+use crate::likeness::special_width_fits;
 use crate::literal::Const;
 use crate::matching::{
     Complaints, Place, Verdict, complain, fit_destination, fit_source, result_required, special_not_allowed,
-    special_width_fits,
 };
 use crate::module::Operand;
 use crate::operand::{Base, Lowered, Value};
+use crate::order::Stage;
 
 /// `{a, b}` of `ld`, `st`, `atom`: as many elements as the instruction says.
 pub(crate) fn fit_vector(
@@ -57,6 +58,14 @@ pub(crate) fn fit_vector(
             complain(complaints, Code::VectorSize, lowered.span, message, Some(&help));
             return Verdict::Fits(Operand::Sink);
         }
+        let of_tensor_memory = Action::Effect(if writes { Effect::TensorLd } else { Effect::TensorSt });
+        if place.context.form.action == of_tensor_memory {
+            let message =
+                format!("Argument {} of instruction '{name}': Argument vector size mismatch", place.index);
+            let help = format!("write {count} elements");
+            complain(complaints, Code::VectorSize, lowered.span, message, Some(&help));
+            return Verdict::Fits(Operand::Sink);
+        }
         let name = product_name(place.context).unwrap_or(name);
         for _ in 0..1 + usize::from(writes && !of_texels) {
             let message = format!("Argument vector size mismatch for instruction '{name}'");
@@ -65,6 +74,10 @@ pub(crate) fn fit_vector(
         }
         Verdict::Fits(Operand::Sink)
     };
+    let of_offsets = of_tensor && place.spec.kind != isa::OperandKind::Address;
+    if of_offsets && !matches!(lowered.value, Value::Vector(..) | Value::VectorRegister(..)) {
+        return fit_no_offsets(lowered, place, count, complaints);
+    }
     let moves = place.context.form.action == Action::Effect(Effect::Mov) && !writes;
     let is_vector = matches!(lowered.value, Value::Vector(..) | Value::VectorRegister(..) | Value::Sink);
     if (of_matrix || names_size) && !is_vector {
@@ -121,8 +134,7 @@ pub(crate) fn fit_vector(
         Value::Register(..) if of_tensor => {
             let message = format!("Vector expected for argument {argument}");
             complain(complaints, Code::VectorExpected, lowered.span, message, None);
-            let of_coordinates = place.spec.kind == isa::OperandKind::Address;
-            return if of_coordinates { Verdict::Fits(Operand::Sink) } else { size_mismatch(complaints) };
+            return Verdict::Fits(Operand::Sink);
         }
         Value::Register(_, register)
             if place.ty.is_some_and(|ty| !register_allowed(ty, *register, place.spec.wider)) =>
@@ -142,6 +154,7 @@ pub(crate) fn fit_vector(
             }
             return size_mismatch(complaints);
         }
+        _ if writes && !of_matrix => return fit_no_result(lowered, place, complaints),
         _ => return Verdict::Mismatch,
     };
     let Some(wanted) = place.ty else { return Verdict::Mismatch };
@@ -204,6 +217,91 @@ pub(crate) fn fit_vector(
         return size_mismatch(complaints);
     }
     Verdict::Fits(Operand::Vector(operands))
+}
+
+/// Something that is neither a vector nor a register, where a vector is written.
+fn fit_no_result(lowered: &Lowered, place: &Place, complaints: &mut Complaints) -> Verdict {
+    let Some(ty) = place.ty else { return Verdict::Mismatch };
+    let mut others = Complaints::new();
+    let scalar = Place { spec: &OperandSpec { second: Second::None, ..*place.spec }, ..*place };
+    if matches!(fit_destination(lowered, ty, &scalar, &mut others), Verdict::Mismatch) {
+        return Verdict::Mismatch;
+    }
+    let names_result = |(_, said): &(Stage, Diagnostic)| {
+        matches!(said.code, Code::ResultRegister | Code::DiscardedResult | Code::SpecialRegister)
+    };
+    if !others.iter().any(names_result) {
+        let help = "write registers in braces";
+        complain(
+            complaints,
+            Code::VectorExpected,
+            lowered.span,
+            "Result vector expected".to_owned(),
+            Some(help),
+        );
+    }
+    complaints.append(&mut others);
+    Verdict::Fits(Operand::Sink)
+}
+
+/// Something that is no vector, where the offsets of a tensor's box belong: it may be a mask or a cache policy for ptxas, which stand there
+/// in other forms.
+fn fit_no_offsets(lowered: &Lowered, place: &Place, count: usize, complaints: &mut Complaints) -> Verdict {
+    let with_mask = place.context.form.action == Action::Effect(Effect::CopyTensor);
+    let types = [Some(Type::U16), with_mask.then_some(Type::U32), Some(Type::U64)];
+    let others = types.into_iter().flatten().find_map(|ty| {
+        let mut others = Complaints::new();
+        let spec = &OperandSpec { wider: false, ..*place.spec };
+        let scalar = Place { spec, ty: Some(ty), ..*place };
+        let is_value = match lowered.value {
+            Value::Address(Base::Register(_, ty), _) => ty.bits() == 16,
+            Value::Register(_, Type::F16) => false,
+            Value::Sink | Value::Pair(..) | Value::Address(..) => false,
+            Value::Function(..) | Value::UnknownSum | Value::SpecialVector(_) => false,
+            _ => true,
+        };
+        let fits = is_value && matches!(fit_source(lowered, ty, &scalar, &mut others), Verdict::Fits(_));
+        fits.then_some(others)
+    });
+    let Some(others) = others else { return Verdict::Mismatch };
+    let argument = place.index + 1;
+    let name = place.context.name;
+    let size = format!("Argument {argument} of instruction '{name}': Argument vector size mismatch");
+    let expected = format!("Vector expected for argument {argument}");
+    complaints.push((Stage::Own, Diagnostic::error(Code::VectorExpected, lowered.span, expected)));
+    let size = Diagnostic::error(Code::VectorSize, lowered.span, size);
+    complaints.push((Stage::Own, size.help(format!("write {count} elements"))));
+    complaints.extend(others);
+    Verdict::Fits(Operand::Sink)
+}
+
+/// What ptxas calls `wgmma.mma_async` when it finds fault with its shape or its constants.
+pub(crate) fn group_name(form: &isa::Form, picks: &isa::Picks) -> Option<String> {
+    if form.opcode != Opcode::Wgmma || picks.types().len() < 3 {
+        return None;
+    }
+    let factor = picks.ty(1);
+    let kind = match factor {
+        Type::B1 => "boolean type",
+        _ if !factor.is_float() && factor != picks.ty(2) => "mixed integer types",
+        _ if !factor.is_float() => "integer types",
+        _ if factor.bits() == 8 => "FP8 types",
+        _ => "floating point types",
+    };
+    let sparse = if isa::matrix::is_sparse(picks) { "Sparse " } else { "" };
+    Some(format!("{sparse}wgmma.mma_async with {kind}"))
+}
+
+/// What ptxas says of a shape of `wgmma.mma_async` that its types do not have: floating-point types share their shapes.
+pub(crate) fn wrong_shape(shape: &str, form: &isa::Form, picks: &isa::Picks) -> Option<String> {
+    let name = group_name(form, picks)?;
+    let factor = picks.ty(1);
+    let columns = if isa::matrix::is_sparse(picks) { ["k16", "k32"] } else { ["k8", "k16"] };
+    let is_known = factor.is_float() && factor.bits() > 8 && columns.iter().any(|k| shape.ends_with(k));
+    Some(match is_known {
+        true => format!("Illegal instruction types specified for '{name}' with shape '.{shape}'"),
+        false => format!("Illegal matrix shape '.{shape}' for instruction '{name}'"),
+    })
 }
 
 /// What ptxas calls a product when it finds fault with its fragments: `wgmma` as its gates do.

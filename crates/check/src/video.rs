@@ -6,6 +6,7 @@ use isa::{Elements, Mod, Parts, Selectable, Selector};
 use crate::matching::{Complaints, Place, Verdict, complain};
 use crate::module::{Operand, RegId};
 use crate::operand::{Lowered, Value};
+use crate::order::Stage;
 
 /// The operand after the sources that may have selectors.
 const SOURCE_C: usize = 3;
@@ -120,6 +121,9 @@ pub(crate) fn source(
 /// What has no selectors of packed instructions: a constant, a function, an element of a vector. ptxas takes none of them there.
 pub(crate) fn unselected(span: Span, place: &Place, complaints: &mut Complaints) {
     if let Some(packed @ (Selectable::Halves | Selectable::Bytes)) = of_instruction(place) {
-        known(None, Some(packed), span, place, complaints);
+        let mut said = Complaints::new();
+        known(None, Some(packed), span, place, &mut said);
+        let first = |stage| if place.index == 0 { Stage::Result } else { stage };
+        complaints.extend(said.into_iter().map(|(stage, said)| (first(stage), said)));
     }
 }

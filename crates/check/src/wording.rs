@@ -30,6 +30,11 @@ pub(crate) fn special(
         {
             one(format!("Instruction '{name}' applies only to signed numeric types"))
         }
+        SelectError::Alternate { .. }
+            if form.opcode == Opcode::Tex && picks.types().last() == Some(&Type::U32) =>
+        {
+            one("Integer coordinates require .s32 instruction type".to_owned())
+        }
         SelectError::Types => match form.opcode {
             Opcode::Abs | Opcode::Neg if picks.types().last().is_some_and(|ty| applies_to_signed(*ty)) => {
                 one(format!("Instruction '{name}' applies only to signed numeric types"))
@@ -53,8 +58,62 @@ pub(crate) fn special(
             _ => None,
         },
         SelectError::Missing { slot, .. } => crate::missing::message(slot, form, name, picks, modifiers),
+        SelectError::Repeated { index } if form.opcode == Opcode::Vote && votes_twice(modifiers, index) => {
+            one("Multiple vote modifiers specified".to_owned())
+        }
+        SelectError::Repeated { index }
+            if form.opcode == Opcode::Shfl
+                && modifiers.get(index) == Some(&"down")
+                && !modifiers[..index].contains(&"down") =>
+        {
+            one("Multiple shuffle modifiers specified".to_owned())
+        }
+        SelectError::Repeated { index }
+            if modifiers.get(index).is_some_and(|word| word.contains("::evict")) =>
+        {
+            match form.opcode {
+                Opcode::Applypriority | Opcode::Prefetch => {
+                    one("Multiple cache eviction priority modifiers specified".to_owned())
+                }
+                Opcode::Ld | Opcode::St => {
+                    let (level, _) = modifiers.get(index)?.split_once("::")?;
+                    one(format!(
+                        "Duplicate '.{level}::eviction_priority' modifier specified for instruction '{name}'"
+                    ))
+                }
+                _ => None,
+            }
+        }
+        SelectError::Illegal { index, .. }
+            if crate::order::is_shape_of_matrices(Some(form.opcode), modifiers, index) =>
+        {
+            let shape = modifiers.get(index)?;
+            let of_group = crate::vector::wrong_shape(shape, form, picks);
+            one(of_group
+                .unwrap_or_else(|| format!("Illegal matrix shape '.{shape}' for instruction '{name}'")))
+        }
         SelectError::Illegal { index, .. } => {
             let written = Mod::from_name(modifiers.get(index)?)?;
+            let hint = modifiers.contains(&"L2::cache_hint");
+            if hint
+                && written.space().is_some()
+                && matches!(form.opcode, Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red)
+            {
+                let space = written.name();
+                return one(format!(
+                    "Modifier '.L2::cache_hint' cannot be applied to '.{space}' space for instruction '{name}'"
+                ));
+            }
+            if matches!(form.opcode, Opcode::Ld | Opcode::St)
+                && let Some(message) = not_together(written, modifiers)
+            {
+                return one(message);
+            }
+            if hint && written == Mod::Volatile {
+                return one(
+                    "Modifier '.L2::cache_hint' cannot be combined with modifier '.volatile'".to_owned()
+                );
+            }
             if is_tensor_memory(written) && !has_tensor_memory(written, target) {
                 let illegal = format!("{}, for arch '{target}'", error.message(name, modifiers));
                 if version < FIRST_WITH_TENSOR_MEMORY {
@@ -87,9 +146,10 @@ pub(crate) fn special(
             let rounds = |m: &&str| Mod::from_name(m).is_some_and(|m| m.rounding().is_some());
             match form.opcode {
                 // One of the two, and not both.
-                Opcode::Rcp | Opcode::Sqrt
+                Opcode::Div | Opcode::Rcp | Opcode::Sqrt
                     if (written == Mod::Approx || written.rounding().is_some())
                         && modifiers.contains(&"approx")
+                        && (form.opcode != Opcode::Div || picks.ty(0) == Type::F32)
                         && modifiers.iter().any(rounds) =>
                 {
                     one(format!("Rounding modifier or '.approx' modifier required for instruction '{name}'"))
@@ -217,7 +277,10 @@ pub(crate) fn special(
                 Opcode::Mul | Opcode::Mad if matches!(written, Mod::Hi | Mod::Lo) => {
                     one(format!("Unexpected instruction types specified for '{name}'"))
                 }
-                Opcode::Div if matches!(modifiers.first(), Some(&"full")) => {
+                Opcode::Div
+                    if matches!(modifiers.first(), Some(&"full"))
+                        && (matches!(written, Mod::Approx | Mod::Full) || written.rounding().is_some()) =>
+                {
                     one("Illegal rounding modifier for instruction 'div.full'".to_owned())
                 }
                 Opcode::Vote if written == Mod::Ballot => {
@@ -225,6 +288,48 @@ pub(crate) fn special(
                 }
                 _ => None,
             }
+        }
+        _ => None,
+    }
+}
+
+/// Is this the second mode of a vote, and another than the first? Of `.all` and `.any` ptxas says that they are two of a kind.
+pub(crate) fn votes_twice(modifiers: &[&str], index: usize) -> bool {
+    let is_mode = |m: &&&str| matches!(**m, "all" | "any" | "ballot" | "uni");
+    let is_other = |m: &str| matches!(m, "ballot" | "uni");
+    let (Some(word), Some(before)) = (modifiers.get(index), modifiers[..index].iter().rfind(is_mode)) else {
+        return false;
+    };
+    is_mode(&word) && word != before && (is_other(word) || is_other(before))
+}
+
+/// What an access is refused for that orders memory and is cached in a way that does not go with it.
+fn not_together(written: Mod, modifiers: &[&str]) -> Option<String> {
+    let first = |among: &[&str]| modifiers.iter().copied().find(|word| among.contains(word));
+    let together = |word: &str, other: &str| {
+        Some(format!("Modifier '.{word}' cannot be combined with modifier '.{other}'"))
+    };
+    let word = written.name();
+    let cache = ["ca", "cg", "cs", "cv", "lu", "wb", "wt"];
+    let order = first(&["relaxed", "acquire", "release", "sc", "volatile"]);
+    let priority = modifiers.iter().copied().find(|word| word.starts_with("L1::"));
+    let priority = priority.map(|word| word.trim_start_matches("L1::"));
+    match word {
+        _ if cache.contains(&word) => together(order?, word),
+        "nc" => together(order.or(first(&["weak"]))?, word),
+        "volatile" => match priority {
+            Some(priority) => together(priority, word),
+            None => together(word, first(&cache)?),
+        },
+        "sc" => together(word, first(&cache)?),
+        "cta" | "cluster" | "gpu" | "sys" => together(first(&["weak", "volatile"])?, word),
+        "mmio" => match (priority, modifiers.iter().copied().find(|word| word.ends_with('B'))) {
+            (Some(priority), _) => together(priority, word),
+            (None, Some(prefetched)) => together(prefetched, word),
+            _ => together(word, first(&["cta", "cluster", "gpu"])?),
+        },
+        _ if word.starts_with("L1::") => {
+            together(word.trim_start_matches("L1::"), first(&cache).or(first(&["volatile", "mmio"]))?)
         }
         _ => None,
     }

@@ -149,6 +149,7 @@ const OWN: &[&str] = &[
     "L2::cache_hint",
     "abs",
     "aligned",
+    "ashift",
     "b1024",
     "block_scale",
     "cp_mask",

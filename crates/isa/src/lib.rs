@@ -14,6 +14,7 @@ mod opaque;
 mod part;
 mod picks;
 pub mod prose;
+mod refusal;
 mod registers;
 mod select;
 mod special;
@@ -36,6 +37,7 @@ pub use select::{
 };
 pub use special::SpecialRegister;
 pub use types::{BoolOp, CmpOp, Kind, Rounding, Space, Type};
+pub use written::is_part_of_name;
 
 /// The number of dimensions of the tensors that an instruction on tensor maps names.
 pub fn tensor_dimensions(picks: &Picks) -> Option<usize> {
@@ -59,7 +61,8 @@ pub fn forms(opcode: &str) -> &'static [Form] {
 /// take it, in any that does.
 pub fn token_gates(form: &Form, token: Token) -> impl Iterator<Item = Gate> {
     let find = |form: &Form| form.slots.iter().find_map(|slot| slot.choice(token)).map(|choice| choice.gates);
-    let own = find(form);
+    // Rows that must have it say nothing of what it needs by itself.
+    let own = find(form).filter(|_| token != Token::Mod(Mod::SpOrderedMetadata));
     // What an instruction needs for one of its modifiers says nothing about others.
     let is_of_word =
         |gate: &Gate| gate.subject.starts_with("Feature '.") || gate.subject.starts_with("Modifier '.");

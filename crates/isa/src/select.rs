@@ -3,8 +3,8 @@
 
 use crate::field::Field;
 use crate::form::{Consequence, Fault};
-use crate::written::{Written, is_part_of_name};
-use crate::{Condition, Form, FormId, Mod, Opcode, Picks, Slot, Token, Type};
+use crate::written::Written;
+use crate::{Action, Condition, Effect, Form, FormId, Mod, Opcode, Picks, Slot, Token, Type};
 
 /// The form of an instruction and what was picked in its slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,6 +70,13 @@ pub enum SelectError {
     /// A number of dimensions and another geometry.
     Geometries {
         /// The second of them.
+        index: usize,
+        /// The row.
+        form: FormId,
+    },
+    /// The operation, which the instruction has, does not go with the type.
+    Operation {
+        /// Which.
         index: usize,
         /// The row.
         form: FormId,
@@ -187,7 +194,7 @@ fn repeats_silently(modifier: Mod) -> bool {
 }
 
 /// Modifiers that say how a result is combined with something: ptxas holds one for each instruction.
-fn is_operation(modifier: Mod) -> bool {
+pub(crate) fn is_operation(modifier: Mod) -> bool {
     matches!(modifier, Mod::And | Mod::Or | Mod::Xor | Mod::Inc | Mod::Dec | Mod::Exch)
         || matches!(modifier, Mod::Add | Mod::Cas | Mod::Max | Mod::Min | Mod::Popc)
 }
@@ -203,7 +210,29 @@ fn combines_twice(form: &Form) -> bool {
     form.slots.iter().filter(|slot| slot.choices.iter().any(combines)).count() > 1
 }
 
-fn rounds(modifier: Mod) -> bool {
+/// Does a product of matrices with these types have nothing to do with the modifier, which goes with others? A binary one combines with an
+/// operation, and which `wmma` has of those that ptxas keeps apart it looks at later.
+fn is_of_other_products(form: &Form, types: &[Type], modifier: Mod) -> bool {
+    match form.opcode {
+        Opcode::Wmma => is_operation(modifier) && !types.iter().any(|&ty| is_alternate(ty)),
+        _ if types.contains(&Type::B1) => false,
+        Opcode::Mma => is_operation(modifier) || modifier == Mod::Satfinite,
+        _ => is_operation(modifier),
+    }
+}
+
+/// The operation of an instruction of which ptxas says that it does not go with the type, if the name has it: the first one.
+fn typed_operation(form: &Form, written: &[Written]) -> Option<usize> {
+    if !matches!(form.opcode, Opcode::Multimem | Opcode::Redux) {
+        return None;
+    }
+    let takes = |m: Mod| {
+        rows_of_name(form).any(|row| row.slots.iter().any(|slot| slot.choice(Token::Mod(m)).is_some()))
+    };
+    written.iter().position(|w| w.modifier().is_some_and(|m| is_operation(m) && takes(m)))
+}
+
+pub(crate) fn rounds(modifier: Mod) -> bool {
     modifier.rounding().is_some() || modifier == Mod::Rs
 }
 
@@ -213,16 +242,32 @@ pub fn is_alternate(ty: Type) -> bool {
         || matches!(ty, Type::B1 | Type::B4 | Type::S4 | Type::U4 | Type::S2 | Type::U2)
 }
 
-/// Does some row of the name take types of that kind?
-fn takes_alternates(form: &Form) -> bool {
+/// The rows of the name of an instruction.
+fn rows_of_name(form: &Form) -> impl Iterator<Item = &'static Form> {
     let (start, end) = crate::form_range(form.opcode);
-    let of_name = |other: &&Form| {
+    crate::FORMS[start..end].iter().filter(move |other| {
         let names = form.slots[..form.head].iter().zip(&other.slots[..other.head]);
         other.head == form.head && names.into_iter().all(|(slot, other)| slot.choices == other.choices)
-    };
-    let rows = crate::FORMS[start..end].iter().filter(of_name);
-    let mut choices = rows.flat_map(Form::type_slots).flat_map(|slot| slot.choices);
-    choices.any(|choice| matches!(choice.token, Token::Type(ty) if is_alternate(ty)))
+    })
+}
+
+/// Does some row of the name take types of that kind, or does ptxas look for one that did?
+fn takes_alternates(form: &Form) -> bool {
+    let asks =
+        [Opcode::Cos, Opcode::Ldmatrix, Opcode::Lg2, Opcode::Rcp, Opcode::Rsqrt, Opcode::Sin, Opcode::Sqrt];
+    let mut choices = rows_of_name(form).flat_map(Form::type_slots).flat_map(|slot| slot.choices);
+    asks.contains(&form.opcode)
+        || choices.any(|choice| matches!(choice.token, Token::Type(ty) if is_alternate(ty)))
+}
+
+/// Does ptxas refuse this modifier, of which the row has no place, before it looks at the types? Not if another row of the name takes it.
+pub(crate) fn is_refused_early(form: &Form, modifier: Mod) -> bool {
+    let takes = |row: &Form| row.slots.iter().any(|slot| slot.choice(Token::Mod(modifier)).is_some());
+    // Of barriers, those that reduce are of another name.
+    let reduces = |row: &Form| row.slots.iter().any(|slot| slot.name == "red");
+    let is_barrier = matches!(form.opcode, Opcode::Bar | Opcode::Barrier);
+    let mut rows = rows_of_name(form).filter(|row| !is_barrier || reduces(row) == reduces(form));
+    modifier.is_refused_early() && !rows.any(takes)
 }
 
 /// The types of a matrix product of this form whose written types are right but for those that ptxas keeps apart: it finds a product by
@@ -233,7 +278,8 @@ pub fn mixture(form: &Form, types: &[Type]) -> Option<Vec<Type>> {
     };
     let mut others = types.iter().copied().filter(|&ty| !is_alternate(ty));
     let has_apart = types.iter().any(|&ty| is_alternate(ty)) || form.type_slots().any(is_apart);
-    if !has_apart || !matches!(form.opcode, Opcode::Mma | Opcode::Wmma) {
+    let is_wmma_product = form.opcode == Opcode::Wmma && form.action == Action::Effect(Effect::Mma);
+    if !has_apart || is_wmma_product || !matches!(form.opcode, Opcode::Mma | Opcode::Wmma) {
         return None;
     }
     let mut found = Vec::new();
@@ -279,6 +325,20 @@ fn repeats(before: &[Written], modifier: Mod) -> bool {
     field.is_some() && any(&|m| Field::of(m) == field) || is_operation(modifier) && any(&is_operation)
 }
 
+/// Is a state space the second of an instruction that has a place for one?
+fn is_second_space(form: &Form, before: &[Written], modifier: Mod) -> bool {
+    let is_space = |m: Mod| m.space().is_some();
+    let takes = |slot: &&Slot| slot.choices.iter().any(|c| matches!(c.token, Token::Mod(m) if is_space(m)));
+    let spaces = form.slots[form.head..].iter().filter(takes).count();
+    is_space(modifier) && spaces == 1 && before.iter().any(|w| w.modifier().is_some_and(is_space))
+}
+
+/// What `vote` votes for is one field.
+fn repeats_vote(before: &[Written], modifier: Mod) -> bool {
+    let is_mode = |m: Mod| matches!(m, Mod::All | Mod::Any | Mod::Ballot | Mod::Uni);
+    is_mode(modifier) && before.iter().any(|w| w.modifier().is_some_and(is_mode))
+}
+
 fn place(id: FormId, written: &[Written]) -> Placed {
     let form = id.form();
     let mut placed = Placed { slots: vec![None; form.slots.len()], ..Placed::default() };
@@ -315,13 +375,22 @@ fn place(id: FormId, written: &[Written]) -> Placed {
             Some(&slot) => {
                 placed.slots[slot] = Some(modifier);
                 let is_named = index < form.head && slot < form.head;
-                if !is_named && places.len() == 1 && !combines_twice(form) && repeats(before, modifier) {
+                let is_free = is_operation(modifier) && combines_twice(form);
+                if !is_named && places.len() == 1 && !is_free && repeats(before, modifier) {
                     placed.repeated.push(SelectError::Repeated { index });
                 }
             }
             _ if is_opaque(modifier) => placed.opaque = true,
+            // A second space of an instruction that takes one.
+            None if places.is_empty()
+                && form.opcode != Opcode::Cp
+                && is_second_space(form, before, modifier) =>
+            {
+                placed.repeated.push(SelectError::Repeated { index });
+            }
             None if places.is_empty() => {
-                if repeats(before, modifier) {
+                if repeats(before, modifier) || form.opcode == Opcode::Vote && repeats_vote(before, modifier)
+                {
                     placed.repeated.push(SelectError::Repeated { index });
                     // Only the first operation counts.
                     if is_operation(modifier) {
@@ -332,6 +401,10 @@ fn place(id: FormId, written: &[Written]) -> Placed {
             }
             None if repeats_silently(modifier) && placed.slots.contains(&Some(modifier)) => {}
             None if is_format(modifier) => placed.formats = true,
+            // One of `.lo` and `.hi` is the name's, wherever it stands; more are comparisons that do not belong here.
+            None if form.opcode == Opcode::Dp2a => {
+                placed.illegal.push(SelectError::Illegal { index, form: id });
+            }
             // Of barriers the scope belongs to the name.
             None if of_barrier && modifier == Mod::Cta && !repeats(before, modifier) => {
                 placed.illegal.push(SelectError::Illegal { index, form: id });
@@ -364,11 +437,22 @@ fn fit(id: FormId, written: &[Written], operands: usize) -> Fit {
     let Placed { slots, mut types, repeated, mut illegal, opaque, formats, geometries } = place(id, written);
     let mut types_good = types_fit(form, &types);
     let (mut late, mut missing) = (Vec::new(), Vec::new());
-    if formats {
+    // More than two are refused when they are read.
+    let is_format_here = |w: &&Written| w.modifier().is_some_and(is_format);
+    if formats && written.iter().filter(is_format_here).count() == 2 {
         late.push(SelectError::Missing { slot: "padded", form: id });
     }
     if let Some(index) = geometries {
         late.push(SelectError::Geometries { index, form: id });
+    }
+    // ptxas asks later which of these types a shape has.
+    let least = match form.opcode {
+        Opcode::Ldmatrix => Some(0),
+        Opcode::Stmatrix => Some(1),
+        _ => None,
+    };
+    if least.is_some_and(|least| (least..2).contains(&types.len())) {
+        types_good = types.iter().all(|ty| matches!(ty, Type::B8 | Type::B16));
     }
     if !types_good && types.iter().any(|&ty| is_alternate(ty)) && !takes_alternates(form) {
         types.retain(|&ty| !is_alternate(ty));
@@ -378,6 +462,14 @@ fn fit(id: FormId, written: &[Written], operands: usize) -> Fit {
     if !types_good && let Some(found) = mixture(form, &types) {
         (types, types_good) = (found, true);
         late.push(SelectError::Mixture { form: id });
+    }
+    if !types_good
+        && form.opcode == Opcode::Tex
+        && let &[dtype, Type::U32] = &types[..]
+        && types_fit(form, &[dtype, Type::S32])
+    {
+        (types, types_good) = (vec![dtype, Type::S32], true);
+        late.push(SelectError::Alternate { form: id });
     }
     // ptxas takes `.u32` for `.s32` before it asks for the sign.
     if !types_good
@@ -398,8 +490,8 @@ fn fit(id: FormId, written: &[Written], operands: usize) -> Fit {
         (Opcode::Cvt, &SelectError::Illegal { index, .. }) => {
             !matches!(written[index].modifier(), Some(Mod::Relu | Mod::Satfinite))
         }
-        (Opcode::Mma | Opcode::Wgmma, &SelectError::Illegal { index, .. }) => {
-            !matches!(written[index].modifier(), Some(Mod::And | Mod::Xor | Mod::Popc))
+        (Opcode::Mma | Opcode::Wgmma | Opcode::Wmma, &SelectError::Illegal { index, .. }) => {
+            !written[index].modifier().is_some_and(|m| is_of_other_products(form, &types, m))
         }
         _ => true,
     });
@@ -418,6 +510,9 @@ fn fit(id: FormId, written: &[Written], operands: usize) -> Fit {
                     written.iter().position(|w| w.modifier().is_some_and(wanted)).unwrap_or(0)
                 };
                 match fault {
+                    Fault::Types if let Some(index) = typed_operation(form, written) => {
+                        late.push(SelectError::Operation { index, form: id });
+                    }
                     Fault::Types => types_bad += 1,
                     Fault::Illegal(mods) => {
                         let index = find(&|m| mods.contains(&m));
@@ -431,6 +526,14 @@ fn fit(id: FormId, written: &[Written], operands: usize) -> Fit {
                     Fault::Missing(slot) => missing.push(SelectError::Missing { slot, form: id }),
                 }
             }
+        }
+    }
+    // Another row has the operation, for other types.
+    if let Some(index) = typed_operation(form, written)
+        && illegal.contains(&SelectError::Illegal { index, form: id })
+    {
+        for error in illegal.iter_mut().filter(|error| **error == SelectError::Illegal { index, form: id }) {
+            *error = SelectError::Operation { index, form: id };
         }
     }
     // The format that is read stands behind the one it becomes.
@@ -460,7 +563,18 @@ fn fit(id: FormId, written: &[Written], operands: usize) -> Fit {
     if !head_fits {
         return Fit { picks, errors: vec![SelectError::UnknownInstruction], rank: [usize::MAX; 4] };
     }
-    let rank = [types_bad, illegal.len(), usize::from(!operands_fit), missing.len() + late.len()];
+    // A fence names the proxies that it is between, or another instruction is meant.
+    let lacks_proxy = form.opcode == Opcode::Fence
+        && missing.iter().any(|error| matches!(error, SelectError::Missing { slot: "proxy", .. }));
+    if lacks_proxy {
+        return Fit { picks, errors: vec![SelectError::UnknownInstruction], rank: [usize::MAX; 4] };
+    }
+    let rest = missing.len() + late.len();
+    let rank = match form.opcode {
+        // What three sources do not go with is looked at later.
+        Opcode::Max | Opcode::Min => [types_bad, usize::from(!operands_fit), illegal.len(), rest],
+        _ => [types_bad, illegal.len(), usize::from(!operands_fit), rest],
+    };
     let at = |error: &SelectError| match *error {
         SelectError::Repeated { index } | SelectError::Illegal { index, .. } => written[index].modifier(),
         _ => None,
@@ -468,10 +582,12 @@ fn fit(id: FormId, written: &[Written], operands: usize) -> Fit {
     let (operations, mut errors): (Vec<_>, Vec<_>) =
         repeated.into_iter().partition(|error| at(error).is_some_and(is_operation));
     let (early, illegal): (Vec<_>, Vec<_>) =
-        illegal.into_iter().partition(|error| at(error).is_some_and(Mod::is_refused_early));
+        illegal.into_iter().partition(|error| at(error).is_some_and(|m| is_refused_early(form, m)));
     let alone = illegal.is_empty() && early.is_empty();
     errors.extend(early);
-    if types_bad != 0 {
+    // What `istypep` asks for is a type for ptxas.
+    let lacks_kind = form.opcode == Opcode::Istypep && !missing.is_empty();
+    if types_bad != 0 || lacks_kind {
         errors.push(SelectError::Types);
     } else if !operands_fit && alone {
         errors.push(SelectError::Arguments { form: id });
@@ -482,145 +598,4 @@ fn fit(id: FormId, written: &[Written], operands: usize) -> Fit {
         errors.extend(missing);
     }
     Fit { picks, errors, rank }
-}
-
-impl SelectError {
-    /// Does ptxas say this while it reads the modifiers, before it looks at types and operands?
-    pub fn comes_first(&self, modifiers: &[&str]) -> bool {
-        let modifier = |index: usize| modifiers.get(index).and_then(|name| Mod::from_name(name));
-        match *self {
-            SelectError::UnknownModifier { .. } => true,
-            SelectError::Repeated { index } => {
-                !modifier(index).is_some_and(|m| is_operation(m) || m.space().is_some())
-            }
-            SelectError::Illegal { index, .. } => modifier(index).is_some_and(Mod::is_refused_early),
-            _ => false,
-        }
-    }
-
-    /// The message, in ptxas's words.
-    pub fn message(&self, opcode: &str, modifiers: &[&str]) -> String {
-        let modifier = |index: usize| modifiers.get(index).copied().unwrap_or_default();
-        match *self {
-            SelectError::UnknownInstruction => format!("Not a name of any known instruction: '{opcode}'"),
-            SelectError::UnknownModifier { index } => format!("Unknown modifier '.{}'", modifier(index)),
-            SelectError::Repeated { index } => repeated(opcode, modifier(index)),
-            SelectError::Mixture { .. } if opcode == "mma" => {
-                let shape = modifiers.iter().find(|m| {
-                    Mod::from_name(m).is_some_and(|m| Field::of(m) == Some(Field::Kind("matrix shape")))
-                });
-                let shape = shape.copied().unwrap_or_default();
-                format!("Incorrect instruction type specified for mma with shape '.{shape}'")
-            }
-            SelectError::Types | SelectError::Alternate { .. } | SelectError::Mixture { .. } => {
-                format!("Unexpected instruction types specified for '{opcode}'")
-            }
-            SelectError::Arguments { .. } => format!("Arguments mismatch for instruction '{opcode}'"),
-            SelectError::Illegal { index, .. } => illegal(opcode, modifier(index)),
-            SelectError::Geometries { .. } => "Multiple texture modifiers specified".into(),
-            SelectError::Vector { .. } => "Vector type too large, exceeds 128 bit limit".into(),
-            SelectError::Comparison { .. } => {
-                "Mismatch between instruction type and comparison qualifier".into()
-            }
-            SelectError::Missing { slot, .. } => match slot {
-                "CmpOp" => format!("Comparison modifier required for instruction '{opcode}'"),
-                "BoolOp" => format!("Boolean operation is required for instruction '{opcode}'"),
-                "rn" | "rnd" | "frnd" | "irnd" => {
-                    format!("Rounding modifier required for instruction '{opcode}'")
-                }
-                _ => format!(".{slot} modifier required for instruction '{opcode}'"),
-            },
-        }
-    }
-
-    /// What would be legal instead.
-    pub fn help(&self, opcode: &str) -> Option<String> {
-        match *self {
-            SelectError::UnknownInstruction | SelectError::Repeated { .. } => None,
-            SelectError::UnknownModifier { .. } => {
-                Some(format!("modifiers of {opcode}: {}", all_modifiers(opcode)?))
-            }
-            SelectError::Types | SelectError::Alternate { .. } | SelectError::Mixture { .. } => {
-                let forms: Vec<&str> = crate::forms(opcode).iter().map(|form| form.syntax).collect();
-                Some(format!("the forms of {opcode} are: {}", forms.join("; ")))
-            }
-            SelectError::Arguments { form }
-            | SelectError::Illegal { form, .. }
-            | SelectError::Vector { form }
-            | SelectError::Geometries { form, .. }
-            | SelectError::Comparison { form, .. } => Some(format!("the form is `{}`", form.form().syntax)),
-            SelectError::Missing { slot, form } => {
-                let slot = form.form().slots.iter().find(|s| s.name == slot)?;
-                let names: Vec<String> =
-                    slot.choices.iter().map(|c| format!(".{}", c.token.name())).collect();
-                Some(format!("one of {}", names.join(" ")))
-            }
-        }
-    }
-}
-
-/// What ptxas says of a modifier that an instruction does not take.
-fn illegal(opcode: &str, name: &str) -> String {
-    // What ptxas calls the modifier: some by what they do.
-    let called = match Mod::from_name(name) {
-        Some(Mod::V2 | Mod::V4 | Mod::V8) => {
-            return format!("Vector qualifier is not allowed for instruction '{opcode}'");
-        }
-        Some(m) if m.cmp().is_some() => {
-            return format!("Comparison qualifier is not allowed for instruction '{opcode}'");
-        }
-        Some(m) if rounds(m) => return format!("Illegal rounding modifier for instruction '{opcode}'"),
-        Some(m) if m.space().is_some() => {
-            return format!("No state space qualifier expected for instruction '{opcode}'");
-        }
-        Some(Mod::Mmio) => return "Modifier '.mmio' cannot be applied to '' space".into(),
-        // Only parts of the names of instructions.
-        Some(m) if is_part_of_name(m) => return format!("Unknown modifier '.{name}'"),
-        Some(Mod::Row | Mod::Col) => ".alayout or .blayout",
-        Some(Mod::Clamp | Mod::Wrap | Mod::Trap | Mod::Zero) => "Clamp",
-        Some(Mod::Shr7 | Mod::Shr15) => "Shift-right",
-        _ if matches!(name, "1d" | "2d" | "3d" | "4d" | "5d") => "dimension",
-        _ if matches!(name, "a1d" | "a2d" | "cube" | "acube" | "2dms" | "a2dms") => "Geometry",
-        Some(Mod::B4e | Mod::Ecl | Mod::Ecr | Mod::F4e | Mod::Rc16 | Mod::Rc8) => "Permute",
-        Some(Mod::R) => "Component",
-        _ if matches!(name, "a" | "b" | "g") => "Component",
-        Some(_) if is_eviction_priority(name) => ".level::eviction_priority",
-        _ => return format!("Illegal modifier '.{name}' for instruction '{opcode}'"),
-    };
-    format!("Illegal modifier '{called}' for instruction '{opcode}'")
-}
-
-/// `.L1::evict_last` and its kin.
-fn is_eviction_priority(name: &str) -> bool {
-    name.strip_prefix("L1::")
-        .or_else(|| name.strip_prefix("L2::"))
-        .is_some_and(|priority| priority.starts_with("evict_") || priority == "no_allocate")
-}
-
-/// What ptxas says of a modifier for which another one stands already.
-fn repeated(opcode: &str, name: &str) -> String {
-    match Mod::from_name(name) {
-        Some(m) if m.space().is_some() => {
-            format!("Unexpected number of state spaces specified in instruction '{opcode}'")
-        }
-        Some(m) if is_operation(m) => Field::Operation.message(m),
-        Some(_) if is_eviction_priority(name) => {
-            "Unexpected number of '.level::eviction_priority' modifiers specified".into()
-        }
-        Some(m) => Field::of(m).unwrap_or(Field::Twice(m)).message(m),
-        None => format!("Duplicate .{name} modifier"),
-    }
-}
-
-fn all_modifiers(opcode: &str) -> Option<String> {
-    let mut names: Vec<String> = Vec::new();
-    for slot in crate::forms(opcode).iter().flat_map(|form| form.slots) {
-        for choice in slot.choices {
-            let name = format!(".{}", choice.token.name());
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-    }
-    if names.is_empty() { None } else { Some(names.join(" ")) }
 }

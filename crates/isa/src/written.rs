@@ -90,7 +90,7 @@ fn is_read_anywhere(modifier: Mod) -> bool {
 }
 
 /// ptxas knows these only as parts of the names of instructions.
-pub(crate) fn is_part_of_name(modifier: Mod) -> bool {
+pub fn is_part_of_name(modifier: Mod) -> bool {
     matches!(
         modifier,
         Mod::Arrive

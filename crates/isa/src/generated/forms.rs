@@ -7495,7 +7495,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.1.24",
         slots: &[slot("mode", C146), slot("atype", C147), slot("btype", C147)],
         ignored: &[],
-        head: 1,
+        head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::U32)),
             read("a", Kind::Source, Ty::Pick(0)),

@@ -1,0 +1,257 @@
+//! What ptxas asks of some instructions themselves, by looking at the words and operands that they are written with: spaces between which
+//! there are copies, orders and scopes, shapes, modifiers of one form beside those of another. It does so once the operands fit, and
+//! before it refuses modifiers that no form takes.
+
+use diag::{Code, Span};
+use isa::{Access, Action, Effect, Mod, Opcode, Type};
+use smallvec::SmallVec;
+use syntax::tree::Instruction as Tree;
+
+use crate::instruction::Context;
+use crate::operand::{Lowered, Value};
+use crate::order::Stage;
+
+/// Places, codes and messages.
+type Found = Vec<(u16, Code, String)>;
+
+/// What is wrong, and its place among findings of this stage.
+pub(crate) struct Finding {
+    pub(crate) stage: Stage,
+    pub(crate) place: usize,
+    pub(crate) code: Code,
+    pub(crate) span: Span,
+    pub(crate) message: String,
+}
+
+/// The places of this stage: a number of dimensions or a level that is missing, what goes from one space to another, constants that are out
+/// of range, spaces that are missing.
+pub(crate) const DIMENSION: u16 = 0;
+pub(crate) const WAY: u16 = 1;
+pub(crate) const RANGE: u16 = 2;
+pub(crate) const SPACE: u16 = 3;
+/// What is said with whatever else is missing.
+const LATE: u16 = 4;
+
+const ORDERS: &[&str] = &["acquire", "relaxed", "release"];
+const SCOPES: &[&str] = &["cta", "cluster", "gpu", "sys"];
+
+/// What is wrong with an instruction whose types and operands fit, in ptxas's order.
+pub(crate) fn check(node: &Tree, context: &Context, operands: &[Lowered]) -> Vec<Finding> {
+    let words = Words(node.modifiers.iter().map(|m| m.text).collect());
+    let span = crate::selection::head(node);
+    let mut found: Found = Vec::new();
+    match context.form.opcode {
+        Opcode::Cp => copy(&words, context, &mut found),
+        Opcode::Mbarrier => {
+            mbarrier(&words, context, operands, &mut found);
+            order_and_scope(&words, context, &mut found);
+        }
+        Opcode::Multimem => order_and_scope(&words, context, &mut found),
+        Opcode::Fence | Opcode::Membar if words.has("proxy") => proxy(&words, context, &mut found),
+        Opcode::Fence => fence(&words, &mut found),
+        Opcode::Ld | Opcode::St if !words.has("async") => eviction(&words, context, &mut found),
+        Opcode::Tcgen05 if words.has("commit") && !words.has("mbarrier::arrive::one") => {
+            let message =
+                format!(".completion_mechanism modifier required for instruction '{}'", context.name);
+            found.push((WAY, Code::MissingModifier, message));
+        }
+        _ => {}
+    }
+    let mut found: Vec<Finding> = found
+        .into_iter()
+        .map(|(place, code, message)| {
+            let stage = if place == LATE { Stage::Other } else { Stage::Own };
+            Finding { stage, place: place.into(), code, span, message }
+        })
+        .collect();
+    let with_shape = match context.form.opcode {
+        Opcode::Mma | Opcode::Wmma | Opcode::Ldmatrix | Opcode::Stmatrix => true,
+        Opcode::Wgmma => words.has("mma_async"),
+        Opcode::Tcgen05 => matches!(context.form.action, Action::Effect(Effect::TensorLd | Effect::TensorSt)),
+        _ => false,
+    };
+    let (stage, place) = crate::order::SHAPE;
+    if with_shape && !words.0.iter().any(|word| crate::required::is_shape(word)) {
+        let message = format!("Shape modifier required for instruction '{}'", context.name);
+        found.push(Finding { stage, place: place - 2, code: Code::MissingModifier, span, message });
+    }
+    if let Some(message) = matrix_types(&words, context) {
+        found.push(Finding { stage, place, code: Code::InstructionTypes, span, message });
+    }
+    found
+}
+
+/// The modifiers of an instruction.
+struct Words<'a>(SmallVec<[&'a str; 8]>);
+
+impl<'a> Words<'a> {
+    fn has(&self, word: &str) -> bool {
+        self.0.contains(&word)
+    }
+
+    fn first(&self, among: &[&str]) -> Option<&'a str> {
+        self.0.iter().copied().find(|word| among.contains(word))
+    }
+
+    fn last(&self, among: &[&str]) -> Option<&'a str> {
+        self.0.iter().copied().rfind(|word| among.contains(word))
+    }
+
+    fn spaces(&self) -> SmallVec<[&'a str; 4]> {
+        let is_space = |word: &&str| Mod::from_name(word).is_some_and(|m| m.space().is_some());
+        self.0.iter().copied().filter(is_space).collect()
+    }
+}
+
+/// Asynchronous copies: from which space to which, and how they complete.
+fn copy(words: &Words, context: &Context, found: &mut Found) {
+    let name = context.name;
+    let is_bulk =
+        words.has("bulk") && !["prefetch", "commit_group", "wait_group"].iter().any(|w| words.has(w));
+    let wrong = crate::required::wrong_spaces(name, is_bulk, &words.spaces());
+    if let Some(message) = wrong {
+        let place = if is_bulk { WAY } else { SPACE };
+        found.push((place, Code::MemorySpace, format!("{message} '{name}'")));
+    }
+    if !is_bulk || wrong.is_some() {
+        return;
+    }
+    if !words.has("bulk_group") && !words.has("mbarrier::complete_tx::bytes") {
+        let message = format!(".completion_mechanism modifier required for instruction '{name}'");
+        found.push((WAY, Code::MissingModifier, message));
+    }
+    let spaces = words.spaces();
+    if let [to @ "shared::cta", from @ "global"] = spaces[..] {
+        let illegal = if name == "cp.async.bulk" { "cp_mask" } else { "multicast::cluster" };
+        if words.has(illegal) {
+            let message =
+                format!("Illegal modifier '.{illegal}' for instruction '{name}' with '.{to}.{from}'");
+            found.push((WAY, Code::IllegalModifier, message));
+        }
+    }
+    if let Some((code, message)) = crate::combination::bulk_copy(context, spaces.first().copied()) {
+        found.push((WAY, code, message));
+    }
+}
+
+/// Arrivals at barriers of other blocks, and those that complete no phase.
+fn mbarrier(words: &Words, context: &Context, operands: &[Lowered], found: &mut Found) {
+    let writes = context.form.operands.first().is_some_and(|spec| spec.access == Access::Write);
+    let arrives = words.has("arrive") || words.has("arrive_drop");
+    let is_sink =
+        matches!(operands.first().map(|lowered| &lowered.value), Some(Value::Sink | Value::Reported));
+    // Another block of the cluster gives no state back.
+    if writes && arrives && words.spaces().first() == Some(&"shared::cluster") && !is_sink {
+        let message = format!(
+            "Sink '_' is expected as a destination operand for instruction '{}' with '.shared::cluster'",
+            context.name
+        );
+        found.push((WAY, Code::SinkExpected, message));
+    }
+    if arrives && words.has("noComplete") {
+        for word in ["shared::cluster", "relaxed", "cluster"].into_iter().filter(|word| words.has(word)) {
+            let message = format!("Modifier '.{word}' cannot be combined with modifier '.noComplete'");
+            found.push((WAY, Code::IllegalModifier, message));
+        }
+    }
+}
+
+/// A memory order needs a scope, and a scope an order.
+fn order_and_scope(words: &Words, context: &Context, found: &mut Found) {
+    let name = context.name;
+    // The last one said stands.
+    let message = match (words.last(ORDERS), words.last(SCOPES)) {
+        (Some(order), None) => format!("Modifier '.{order}' requires scope with '{name}' instruction"),
+        (None, Some(scope)) if words.has("weak") => {
+            format!("Modifier '.weak' cannot be combined with modifier '.{scope}'")
+        }
+        (None, Some(scope)) => format!("Modifier '.{scope}' requires order with '{name}' instruction"),
+        _ => return,
+    };
+    found.push((WAY, Code::MissingModifier, message));
+}
+
+/// Fences between proxies.
+fn proxy(words: &Words, context: &Context, found: &mut Found) {
+    let name = context.name;
+    let direction = words.has("tensormap::generic") || words.has("async::generic");
+    let kind = words.first(&["alias", "async"]);
+    if let Some(kind) = kind.filter(|_| direction) {
+        let message = format!("Illegal modifier '.{kind}' for instruction '{name}' with 'proxy direction'");
+        found.push((WAY, Code::IllegalModifier, message));
+    }
+    if !direction && kind != Some("async") {
+        order_and_scope(words, context, found);
+    }
+    let spaces = words.spaces();
+    if !direction && kind.is_none() {
+        let message = format!(".proxykind modifier required for instruction '{name}'");
+        found.push((WAY, Code::MissingModifier, message));
+    }
+    if spaces.len() == 1 && !words.has("async") && !direction {
+        found.push((WAY, Code::MemorySpace, format!("State space incorrect for instruction '{name}'")));
+    }
+}
+
+/// What fences may be restricted to goes with one order and one scope.
+fn fence(words: &Words, found: &mut Found) {
+    let restrictions = [
+        ("mbarrier_init", "release"),
+        ("sync_restrict::shared::cta", "release"),
+        ("sync_restrict::shared::cluster", "acquire"),
+    ];
+    for (restriction, order) in restrictions.into_iter().filter(|(word, _)| words.has(word)) {
+        let orders = &["acq_rel", "acquire", "release", "sc"];
+        for (kind, among, wanted) in [("scope", SCOPES, "cluster"), ("order", &orders[..], order)] {
+            match words.first(among) {
+                None => {
+                    let message = format!("Modifier '.{restriction}' requires modifier '{kind}'");
+                    found.push((LATE, Code::MissingModifier, message));
+                }
+                Some(word) if word != wanted => {
+                    let message =
+                        format!("Modifier '.{restriction}' cannot be combined with modifier '.{word}'");
+                    found.push((WAY, Code::IllegalModifier, message));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+}
+
+/// Lines of the second-level cache are kept or dropped as a whole: by accesses of 256 bits.
+fn eviction(words: &Words, context: &Context, found: &mut Found) {
+    let Some(priority) = words.0.iter().find(|word| word.starts_with("L2::evict")) else { return };
+    let bits = |wanted: u32| context.picks.types().first().is_some_and(|ty| ty.bits() == wanted);
+    if !(words.has("v8") && bits(32) || words.has("v4") && bits(64)) {
+        let message = format!(
+            "Instruction '{}' requires '.v8.b32/.v4.b64' type with '.{priority}' modifier.",
+            context.name
+        );
+        found.push((WAY, Code::IllegalModifier, message));
+    }
+}
+
+/// What is wrong with the type of matrices that are loaded and stored: each shape has its own.
+fn matrix_types(words: &Words, context: &Context) -> Option<String> {
+    if !matches!(context.form.opcode, Opcode::Ldmatrix | Opcode::Stmatrix) {
+        return None;
+    }
+    let shape = words.first(&["m8n8", "m8n16", "m16n16", "m16n8"])?;
+    let name = context.name;
+    let types = context.picks.types();
+    let formats = words.0.iter().any(|word| crate::missing::is_format(word));
+    // Formats stand for a type.
+    let is_one = types.len() + usize::from(formats) == 1;
+    let (takes_type, takes_formats) = (shape != "m8n16", matches!(shape, "m8n16" | "m16n16"));
+    let wanted = if shape == "m8n8" { Type::B16 } else { Type::B8 };
+    if shape == "m8n16" && !formats && types.is_empty() {
+        Some(format!("Modifier 'format conversion' require for instruction {name} with shape '.{shape}'"))
+    } else if !is_one || !takes_type && !types.is_empty() || !takes_formats && formats {
+        Some(format!("Unexpected number of instruction types specified for {name} with shape '.{shape}'"))
+    } else if types.first().is_some_and(|&ty| ty != wanted) {
+        Some(format!("Incorrect instruction type specified for {name} with shape '.{shape}'"))
+    } else {
+        None
+    }
+}
