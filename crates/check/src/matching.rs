@@ -543,8 +543,12 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
         Value::Part(id, register, selector) if fits(*register) => {
             crate::video::source(*id, *selector, span, place, complaints)
         }
-        // ptxas takes no constant for the predicate of a bf16 comparison.
-        Value::Const(_) if ty == Type::Pred && place.compares_bf16() => Verdict::Mismatch,
+        // ptxas takes no constant for the predicate of a bf16 comparison, and says so once it has said what the comparison needs.
+        Value::Const(_) if ty == Type::Pred && place.compares_bf16() => {
+            let message = format!("Arguments mismatch for instruction '{}'", place.context.name);
+            complaints.push((Stage::Own, Diagnostic::error(Code::ArgumentsMismatch, span, message)));
+            Verdict::Fits(Operand::Sink)
+        }
         Value::Const(_) if needs_register(place) => Verdict::Mismatch,
         Value::Const(value) if place.spec.kind != OperandKind::Register => {
             crate::video::unselected(span, place, complaints);

@@ -191,7 +191,17 @@ impl<'a> BodyChecker<'_, 'a> {
             if has_types || stage != Stage::Words {
                 // Those of the form come behind those that are early, and behind restrictions.
                 let index = if gate.stage == isa::Stage::Form { 2 } else { 0 };
-                findings.push(Finding { stage, index, fault: Fault::Closed(gate) });
+                // Shapes of matrices that are loaded are looked at where others are refused.
+                let of_shape = form.opcode == Opcode::Ldmatrix
+                    && ["'.m8n8'", "'.m8n16'"].iter().any(|shape| gate.subject.contains(shape));
+                let (stage, index) = if of_shape { crate::order::SHAPE } else { (stage, index) };
+                let finding = Finding { stage, index, fault: Fault::Closed(gate) };
+                // Of matrices, the block that memory belongs to comes first.
+                let place = match form.opcode == Opcode::Wmma && gate.subject.starts_with("Feature '::") {
+                    true => 0,
+                    false => findings.len(),
+                };
+                findings.insert(place, finding);
             }
         }
         findings
@@ -325,7 +335,23 @@ impl Selection {
     /// What ptxas says of a gate that is closed.
     fn gate_message(&self, gate: &Gate, target: Target) -> String {
         let types: String = self.picks.types().iter().map(ToString::to_string).collect();
-        gate.message(target).replace("{types}", &types).replace("{atomic}", &self.atomic_name(&types))
+        let message = match gate.subject.split_once(" '") {
+            Some((kind, subject)) if self.is_named_late(subject.trim_end_matches('\'')) => {
+                let subject = subject.trim_end_matches('\'');
+                let (own, theirs) = (format!("{kind} '{}'", self.name), format!("{kind} '{subject}'"));
+                gate.message(target).replace(&theirs, &own)
+            }
+            _ => gate.message(target),
+        };
+        message.replace("{types}", &types).replace("{atomic}", &self.atomic_name(&types))
+    }
+
+    /// Is this what the table calls a barrier, of which gates say the whole name?
+    fn is_named_late(&self, subject: &str) -> bool {
+        self.form.is_some_and(|form| {
+            matches!(form.opcode, Opcode::Bar | Opcode::Barrier)
+                && subject.split('.').next() == Some(form.opcode.name())
+        })
     }
 
     /// `atom.add.f16.global`, `red.and.b64 with generic state space`

@@ -61,8 +61,9 @@ pub fn forms(opcode: &str) -> &'static [Form] {
 /// take it, in any that does.
 pub fn token_gates(form: &Form, token: Token) -> impl Iterator<Item = Gate> {
     let find = |form: &Form| form.slots.iter().find_map(|slot| slot.choice(token)).map(|choice| choice.gates);
-    // Rows that must have it say nothing of what it needs by itself.
-    let own = find(form).filter(|_| token != Token::Mod(Mod::SpOrderedMetadata));
+    // Rows that have it for one of several say nothing of what it needs by itself.
+    let needs_by_itself = matches!(token, Token::Mod(Mod::SpOrderedMetadata | Mod::Weak));
+    let own = find(form).filter(|gates| !(needs_by_itself && gates.is_empty()));
     // What an instruction needs for one of its modifiers says nothing about others.
     let is_of_word =
         |gate: &Gate| gate.subject.starts_with("Feature '.") || gate.subject.starts_with("Modifier '.");

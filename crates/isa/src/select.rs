@@ -223,7 +223,13 @@ fn is_of_other_products(form: &Form, types: &[Type], modifier: Mod) -> bool {
 
 /// The operation of an instruction of which ptxas says that it does not go with the type, if the name has it: the first one.
 fn typed_operation(form: &Form, written: &[Written]) -> Option<usize> {
-    if !matches!(form.opcode, Opcode::Multimem | Opcode::Redux) {
+    let is_typed = match form.opcode {
+        Opcode::Cp | Opcode::Multimem | Opcode::Redux => true,
+        // `red.async`
+        Opcode::Red => form.head > 0,
+        _ => false,
+    };
+    if !is_typed || form.type_slots().next().is_none() {
         return None;
     }
     let takes = |m: Mod| {

@@ -585,7 +585,7 @@ const G123: &[Gate] = &[
     ptx("Feature '.satfinite'", 6, 0, Stage::Token),
     sm("Feature '.satfinite'", &[Target::sm(70)], Stage::Token),
 ];
-const G124: &[Gate] = &[ptx("Modifier '.satfinite on this conversion'", 8, 1, Stage::Form)];
+const G124: &[Gate] = &[ptx("Modifier '.satfinite' on 'cvt{types}'", 8, 1, Stage::Form)];
 const G125: &[Gate] =
     &[sm("Feature '.tf32'", &[Target::sm(80)], Stage::Token), ptx("Feature '.tf32'", 7, 0, Stage::Token)];
 const G126: &[Gate] = &[
@@ -665,58 +665,59 @@ const G142: &[Gate] = &[
 const G143: &[Gate] =
     &[sm("Feature 'discard'", &[Target::sm(80)], Stage::Form), ptx("Feature 'discard'", 7, 4, Stage::Form)];
 const G144: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Result)];
-const G145: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Result)];
-const G146: &[Gate] = &[ptx("Feature 'div.full'", 1, 4, Stage::Form)];
-const G147: &[Gate] =
-    &[sm("Instruction 'dp2a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp2a'", 5, 0, Stage::Form)];
+const G145: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G146: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Result)];
+const G147: &[Gate] = &[ptx("Feature 'div.full'", 1, 4, Stage::Form)];
 const G148: &[Gate] =
-    &[sm("Instruction 'dp4a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp4a'", 5, 0, Stage::Form)];
+    &[sm("Instruction 'dp2a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp2a'", 5, 0, Stage::Form)];
 const G149: &[Gate] =
+    &[sm("Instruction 'dp4a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp4a'", 5, 0, Stage::Form)];
+const G150: &[Gate] =
     &[ptx("Feature 'elect'", 8, 0, Stage::Form), sm("Feature 'elect'", &[Target::sm(90)], Stage::Form)];
-const G150: &[Gate] = &[
+const G151: &[Gate] = &[
     sm("Feature 'ex2.f16/f16x2'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ex2.f16/f16x2'", 7, 0, Stage::Form),
 ];
-const G151: &[Gate] = &[
+const G152: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'ex2.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'ex2.bf16'", 7, 8, Stage::Form),
 ];
-const G152: &[Gate] = &[
+const G153: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'ex2.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'ex2.bf16x2'", 7, 8, Stage::Form),
 ];
-const G153: &[Gate] =
-    &[ptx("Feature '.sc'", 6, 0, Stage::Result), sm("Feature '.sc'", &[Target::sm(70)], Stage::Result)];
 const G154: &[Gate] =
+    &[ptx("Feature '.sc'", 6, 0, Stage::Result), sm("Feature '.sc'", &[Target::sm(70)], Stage::Result)];
+const G155: &[Gate] =
     &[sm("Modifier '.async'", &[Target::sm(90)], Stage::Token), ptx("Modifier '.async'", 8, 0, Stage::Token)];
-const G155: &[Gate] = &[
+const G156: &[Gate] = &[
     sm("Feature 'fence with .acquire or .release'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'fence with .acquire or .release'", 8, 6, Stage::Form),
 ];
-const G156: &[Gate] = &[
+const G157: &[Gate] = &[
     ptx("Feature 'fence instruction'", 6, 0, Stage::Form),
     sm("Feature 'fence instruction'", &[Target::sm(70)], Stage::Form),
 ];
-const G157: &[Gate] = &[
+const G158: &[Gate] = &[
     sm("Feature '.sync_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.sync_restrict'", 8, 6, Stage::Token),
 ];
-const G158: &[Gate] = &[
+const G159: &[Gate] = &[
     sm("Feature '.op_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.op_restrict'", 8, 0, Stage::Token),
 ];
-const G159: &[Gate] =
+const G160: &[Gate] =
     &[sm("Modifier '.alias'", &[Target::sm(60)], Stage::Token), ptx("Modifier '.alias'", 7, 5, Stage::Token)];
-const G160: &[Gate] = &[
+const G161: &[Gate] = &[
     ptx("Feature 'fence.proxy'", 7, 5, Stage::Form),
     sm("Feature 'fence.proxy'", &[Target::sm(70)], Stage::Form),
 ];
-const G161: &[Gate] = &[
+const G162: &[Gate] = &[
     ptx("Feature 'fence.proxy with unidirection proxy fence'", 8, 3, Stage::Early),
     sm(
         "Instruction 'fence.proxy with unidirection proxy fence'",
@@ -724,99 +725,121 @@ const G161: &[Gate] = &[
         Stage::Early,
     ),
 ];
-const G162: &[Gate] = &[
-    ptx("Feature 'fma.f32'", 2, 0, Stage::Result),
-    sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late),
-];
-const G163: &[Gate] = &[
+const G163: &[Gate] = &[sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late)];
+const G164: &[Gate] = &[sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G165: &[Gate] = &[ptx("Feature 'fma.f32'", 2, 0, Stage::Result)];
+const G166: &[Gate] = &[
     sm("Feature 'fma.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32x2'", 8, 6, Stage::Form),
 ];
-const G164: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
-const G165: &[Gate] =
+const G167: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
+const G168: &[Gate] =
     &[sm("Modifier '.oob'", &[Target::sm(90)], Stage::Token), ptx("Feature '.oob'", 8, 1, Stage::Token)];
-const G166: &[Gate] = &[
+const G169: &[Gate] = &[
     sm("Feature 'fma.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.f16'", 8, 6, Stage::Form),
 ];
-const G167: &[Gate] = &[
+const G170: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'fma.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G168: &[Gate] =
+const G171: &[Gate] = &[
+    ptx("Feature 'fma.f32'", 2, 0, Stage::Result),
+    sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late),
+];
+const G172: &[Gate] =
     &[sm("Instruction 'fns'", &[Target::sm(30)], Stage::Form), ptx("Feature 'fns'", 6, 0, Stage::Form)];
-const G169: &[Gate] = &[
+const G173: &[Gate] = &[
     sm("Feature 'getctarank'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'getctarank'", 7, 8, Stage::Form),
 ];
-const G170: &[Gate] = &[
+const G174: &[Gate] = &[
     sm("Modifier '.launch_dependents'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.launch_dependents'", 7, 8, Stage::Token),
 ];
-const G171: &[Gate] =
+const G175: &[Gate] =
     &[sm("Modifier '.wait'", &[Target::sm(90)], Stage::Token), ptx("Modifier '.wait'", 7, 8, Stage::Token)];
-const G172: &[Gate] = &[
+const G176: &[Gate] = &[
     ptx("Feature 'griddepcontrol'", 7, 8, Stage::Form),
     sm("Feature 'griddepcontrol'", &[Target::sm(90)], Stage::Form),
 ];
-const G173: &[Gate] = &[
+const G177: &[Gate] = &[
     sm("Instruction 'isspacep'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'isspacep'", 2, 0, Stage::Form),
 ];
-const G174: &[Gate] = &[
+const G178: &[Gate] = &[
     sm("Instruction 'istypep'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'istypep'", 4, 0, Stage::Form),
 ];
-const G175: &[Gate] =
+const G179: &[Gate] =
     &[ptx("Feature '.weak'", 6, 0, Stage::Result), sm("Feature '.weak'", &[Target::sm(70)], Stage::Result)];
-const G176: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
-const G177: &[Gate] = &[
+const G180: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
+const G181: &[Gate] = &[
     sm("Instruction 'ld'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G178: &[Gate] = &[
+const G182: &[Gate] = &[
     ptx("Feature '256 bit wide load/store'", 8, 8, Stage::Form),
     sm("Feature '256 bit wide load/store'", &[Target::sm(100)], Stage::Form),
 ];
-const G179: &[Gate] = &[
+const G183: &[Gate] = &[
     sm("Feature 'generic addressing'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'generic addressing'", 2, 0, Stage::Form),
 ];
-const G180: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
-const G181: &[Gate] = &[
+const G184: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
+const G185: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_normal' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G182: &[Gate] = &[
+const G186: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_unchanged' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G183: &[Gate] = &[
+const G187: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_first' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G184: &[Gate] = &[
+const G188: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_last' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G185: &[Gate] = &[
+const G189: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.no_allocate' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G186: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
-const G187: &[Gate] =
+const G190: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
+const G191: &[Gate] =
     &[ptx("Feature '.mmio'", 8, 2, Stage::Token), sm("Feature '.mmio'", &[Target::sm(70)], Stage::Token)];
-const G188: &[Gate] =
+const G192: &[Gate] =
     &[sm("Instruction 'ld.nc'", &[Target::sm(32)], Stage::Token), ptx("Feature '.nc'", 3, 1, Stage::Token)];
-const G189: &[Gate] = &[
+const G193: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.m8n8'", 6, 5, Stage::Form),
     sm("Modifier '.m8n8'", &[Target::sm(75)], Stage::Form),
 ];
-const G190: &[Gate] = &[
+const G194: &[Gate] = &[
+    sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
+    ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
+    ptx("Modifier '.m8n16' on 'ldmatrix'", 8, 6, Stage::Form),
+    sm(
+        "Feature '.m8n16'",
+        &[
+            Target::new(100, Suffix::Family),
+            Target::new(110, Suffix::Family),
+            Target::new(120, Suffix::Family),
+        ],
+        Stage::Form,
+    ),
+];
+const G195: &[Gate] = &[sm(
+    "Feature '.m16n16'",
+    &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
+    Stage::Token,
+)];
+const G196: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.b8x16'", 8, 6, Stage::Form),
@@ -830,12 +853,7 @@ const G190: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G191: &[Gate] = &[sm(
-    "Feature '.m16n16'",
-    &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
-    Stage::Token,
-)];
-const G192: &[Gate] = &[
+const G197: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.m16n16'", 8, 6, Stage::Form),
@@ -849,83 +867,83 @@ const G192: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G193: &[Gate] =
+const G198: &[Gate] =
     &[sm("Instruction 'ldu'", &[Target::sm(20)], Stage::Form), ptx("Feature 'ldu'", 2, 0, Stage::Form)];
-const G194: &[Gate] =
+const G199: &[Gate] =
     &[sm("Instruction 'lop3'", &[Target::sm(50)], Stage::Form), ptx("Feature 'lop3'", 4, 3, Stage::Form)];
-const G195: &[Gate] = &[
+const G200: &[Gate] = &[
     sm("Instruction 'lop3.<BoolOp>'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'lop3.<BoolOp>'", 8, 2, Stage::Form),
 ];
-const G196: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G197: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G198: &[Gate] =
+const G201: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G202: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G203: &[Gate] =
     &[sm("Instruction 'mad.cc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'mad.cc'", 3, 0, Stage::Form)];
-const G199: &[Gate] =
+const G204: &[Gate] =
     &[sm("Instruction 'madc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'madc'", 3, 0, Stage::Form)];
-const G200: &[Gate] =
+const G205: &[Gate] =
     &[sm("Feature 'mapa'", &[Target::sm(90)], Stage::Form), ptx("Feature 'mapa'", 7, 8, Stage::Form)];
-const G201: &[Gate] =
+const G206: &[Gate] =
     &[ptx("Feature 'match'", 6, 0, Stage::Form), sm("Instruction 'match'", &[Target::sm(70)], Stage::Form)];
-const G202: &[Gate] =
+const G207: &[Gate] =
     &[ptx("Feature '.NaN'", 7, 0, Stage::Late), sm("Modifier '.NaN'", &[Target::sm(80)], Stage::Late)];
-const G203: &[Gate] = &[
+const G208: &[Gate] = &[
     ptx("Feature '.xorsign'", 7, 2, Stage::Late),
     sm("Modifier '.xorsign'", &[Target::sm(86)], Stage::Late),
 ];
-const G204: &[Gate] =
+const G209: &[Gate] =
     &[sm("Feature '.abs'", &[Target::sm(86)], Stage::Token), ptx("Feature '.abs'", 7, 2, Stage::Token)];
-const G205: &[Gate] = &[
+const G210: &[Gate] = &[
     sm("Feature 'max.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'max.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G206: &[Gate] = &[
+const G211: &[Gate] = &[
     sm("Feature 'max.f16 or max.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'max.f16 or max.f16x2'", 7, 0, Stage::Late),
 ];
-const G207: &[Gate] = &[
+const G212: &[Gate] = &[
     ptx("Feature 'max.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G208: &[Gate] = &[
+const G213: &[Gate] = &[
     ptx("Feature 'max.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G209: &[Gate] =
+const G214: &[Gate] =
     &[sm("Feature 'max.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'max.relu'", 8, 0, Stage::Form)];
-const G210: &[Gate] = &[
+const G215: &[Gate] = &[
     ptx("Feature 'mbarrier.init'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.init'", &[Target::sm(80)], Stage::Form),
 ];
-const G211: &[Gate] = &[
+const G216: &[Gate] = &[
     ptx("Feature 'mbarrier.inval'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.inval'", &[Target::sm(80)], Stage::Form),
 ];
-const G212: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
-const G213: &[Gate] = &[
+const G217: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
+const G218: &[Gate] = &[
     ptx("Feature 'mbarrier.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G214: &[Gate] = &[
+const G219: &[Gate] = &[
     ptx("Feature 'mbarrier.complete_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.complete_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G215: &[Gate] = &[
+const G220: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
 ];
-const G216: &[Gate] = &[
+const G221: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
 ];
-const G217: &[Gate] = &[
+const G222: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive'", 8, 6, Stage::Form),
 ];
-const G218: &[Gate] = &[
+const G223: &[Gate] = &[
     sm(
         "Feature 'mbarrier.arrive with count argument and without '.noComplete' modifier'",
         &[Target::sm(90)],
@@ -938,41 +956,41 @@ const G218: &[Gate] = &[
         Stage::Modifier,
     ),
 ];
-const G219: &[Gate] = &[
+const G224: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G220: &[Gate] = &[
+const G225: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G221: &[Gate] = &[
+const G226: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
 ];
-const G222: &[Gate] = &[
+const G227: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", 8, 6, Stage::Form),
 ];
-const G223: &[Gate] = &[
+const G228: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Form),
 ];
-const G224: &[Gate] = &[
+const G229: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
 ];
-const G225: &[Gate] = &[
+const G230: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop'", 8, 6, Stage::Form),
 ];
-const G226: &[Gate] = &[
+const G231: &[Gate] = &[
     sm(
         "Feature 'mbarrier.arrive_drop with count argument and without '.noComplete' modifier'",
         &[Target::sm(90)],
@@ -985,181 +1003,181 @@ const G226: &[Gate] = &[
         Stage::Modifier,
     ),
 ];
-const G227: &[Gate] = &[
+const G232: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G228: &[Gate] = &[
+const G233: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G229: &[Gate] = &[
+const G234: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
 ];
-const G230: &[Gate] = &[
+const G235: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", 8, 6, Stage::Form),
 ];
-const G231: &[Gate] = &[
+const G236: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.test_wait'", &[Target::sm(80)], Stage::Form),
 ];
-const G232: &[Gate] = &[
+const G237: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait'", 8, 0, Stage::Form),
 ];
-const G233: &[Gate] = &[
+const G238: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait'", 8, 6, Stage::Form),
 ];
-const G234: &[Gate] = &[
+const G239: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait.parity'", 7, 1, Stage::Form),
     sm("Feature 'mbarrier.test_wait.parity'", &[Target::sm(80)], Stage::Form),
 ];
-const G235: &[Gate] = &[
+const G240: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait.parity'", 8, 0, Stage::Form),
 ];
-const G236: &[Gate] = &[
+const G241: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", 8, 6, Stage::Form),
 ];
-const G237: &[Gate] = &[
+const G242: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
 ];
-const G238: &[Gate] = &[
+const G243: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait'", 8, 0, Stage::Form),
 ];
-const G239: &[Gate] = &[
+const G244: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait'", 8, 6, Stage::Form),
 ];
-const G240: &[Gate] = &[
+const G245: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait.parity'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
 ];
-const G241: &[Gate] = &[
+const G246: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait.parity'", 8, 0, Stage::Form),
 ];
-const G242: &[Gate] = &[
+const G247: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", 8, 6, Stage::Form),
 ];
-const G243: &[Gate] = &[
+const G248: &[Gate] = &[
     ptx("Feature 'mbarrier.pending_count'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.pending_count'", &[Target::sm(80)], Stage::Form),
 ];
-const G244: &[Gate] = &[
+const G249: &[Gate] = &[
     ptx("Feature 'membar.sys'", 2, 0, Stage::Form),
     sm("Instruction 'membar.sys'", &[Target::sm(20)], Stage::Form),
 ];
-const G245: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
-const G246: &[Gate] = &[
+const G250: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
+const G251: &[Gate] = &[
     ptx("Feature 'membar.proxy'", 7, 5, Stage::Form),
     sm("Feature 'membar.proxy'", &[Target::sm(60)], Stage::Form),
 ];
-const G247: &[Gate] = &[
+const G252: &[Gate] = &[
     sm("Feature 'min.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'min.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G248: &[Gate] = &[
+const G253: &[Gate] = &[
     sm("Feature 'min.f16 or min.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'min.f16 or min.f16x2'", 7, 0, Stage::Late),
 ];
-const G249: &[Gate] = &[
+const G254: &[Gate] = &[
     ptx("Feature 'min.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G250: &[Gate] = &[
+const G255: &[Gate] = &[
     ptx("Feature 'min.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G251: &[Gate] =
+const G256: &[Gate] =
     &[sm("Feature 'min.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'min.relu'", 8, 0, Stage::Form)];
-const G252: &[Gate] = &[
+const G257: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.m8n8k4'", 6, 4, Stage::Form),
     sm("Feature '.m8n8k4'", &[Target::sm(70)], Stage::Form),
 ];
-const G253: &[Gate] =
+const G258: &[Gate] =
     &[ptx("Feature '.m16n8k8'", 6, 5, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(75)], Stage::Form)];
-const G254: &[Gate] = &[
+const G259: &[Gate] = &[
     ptx("Feature '.m16n8k16'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k16'", &[Target::sm(80)], Stage::Form),
 ];
-const G255: &[Gate] =
+const G260: &[Gate] =
     &[ptx("Feature 'mma'", 6, 4, Stage::Form), sm("Feature 'mma'", &[Target::sm(70)], Stage::Form)];
-const G256: &[Gate] =
+const G261: &[Gate] =
     &[ptx("Feature '.m16n8k8'", 7, 0, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(80)], Stage::Form)];
-const G257: &[Gate] =
+const G262: &[Gate] =
     &[ptx("Feature '.m16n8k4'", 7, 0, Stage::Form), sm("Feature '.m16n8k4'", &[Target::sm(80)], Stage::Form)];
-const G258: &[Gate] = &[
+const G263: &[Gate] = &[
     ptx("Feature '.m8n8k4 with double types'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k4 with double types'", &[Target::sm(80)], Stage::Form),
 ];
-const G259: &[Gate] = &[
+const G264: &[Gate] = &[
     ptx("Feature '.m16n8k4 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k4 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G260: &[Gate] = &[
+const G265: &[Gate] = &[
     ptx("Feature '.m16n8k8 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k8 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G261: &[Gate] = &[
+const G266: &[Gate] = &[
     ptx("Feature '.m16n8k16 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k16 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G262: &[Gate] =
+const G267: &[Gate] =
     &[ptx("Feature '.m8n8k16'", 6, 5, Stage::Form), sm("Feature '.m8n8k16'", &[Target::sm(75)], Stage::Form)];
-const G263: &[Gate] = &[
+const G268: &[Gate] = &[
     ptx("Feature '.m16n8k32'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k32'", &[Target::sm(80)], Stage::Form),
 ];
-const G264: &[Gate] =
+const G269: &[Gate] =
     &[ptx("Feature '.m8n8k32'", 6, 5, Stage::Form), sm("Feature '.m8n8k32'", &[Target::sm(75)], Stage::Form)];
-const G265: &[Gate] = &[
+const G270: &[Gate] = &[
     ptx("Feature '.m16n8k64'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k64'", &[Target::sm(80)], Stage::Form),
 ];
-const G266: &[Gate] =
+const G271: &[Gate] =
     &[sm("Feature '.b1'", &[Target::sm(75)], Stage::Token), ptx("Feature '.b1'", 6, 3, Stage::Token)];
-const G267: &[Gate] = &[
+const G272: &[Gate] = &[
     ptx("Modifier '.and' on 'mma'", 7, 1, Stage::Form),
     sm("Modifier '.and' on 'mma'", &[Target::sm(80)], Stage::Form),
 ];
-const G268: &[Gate] = &[
+const G273: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G269: &[Gate] = &[
+const G274: &[Gate] = &[
     ptx("Feature '.m16n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k128'", &[Target::sm(80)], Stage::Form),
 ];
-const G270: &[Gate] = &[
+const G275: &[Gate] = &[
     ptx("Feature '.m16n8k256'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k256'", &[Target::sm(80)], Stage::Form),
 ];
-const G271: &[Gate] = &[
+const G276: &[Gate] = &[
     ptx("Feature '.kind::f8f6f4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::f8f6f4'",
@@ -1171,11 +1189,11 @@ const G271: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G272: &[Gate] =
+const G277: &[Gate] =
     &[ptx("Feature 'mma with FP8 floating point type and .m16n8k16 shape'", 8, 7, Stage::Form)];
-const G273: &[Gate] =
+const G278: &[Gate] =
     &[ptx("Feature 'mma with FP8 floating point type and FP16 accumulation'", 8, 7, Stage::Form)];
-const G274: &[Gate] = &[
+const G279: &[Gate] = &[
     ptx("Feature '.kind::f8f6f4'", 8, 6, Stage::Form),
     sm(
         "Feature '.kind::f8f6f4'",
@@ -1187,11 +1205,11 @@ const G274: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G275: &[Gate] = &[
+const G280: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G276: &[Gate] = &[
+const G281: &[Gate] = &[
     ptx("Feature 'mma with with FP6/FP4 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with FP6/FP4 floating point type'",
@@ -1199,17 +1217,17 @@ const G276: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G277: &[Gate] = &[
+const G282: &[Gate] = &[
     ptx("Feature '.sp::ordered_metadata'", 8, 5, Stage::Token),
     sm("Feature '.sp::ordered_metadata'", &[Target::sm(80)], Stage::Token),
 ];
-const G278: &[Gate] = &[
+const G283: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
     sm("Feature 'Sparse MMA'", &[Target::sm(80)], Stage::Form),
 ];
-const G279: &[Gate] = &[
+const G284: &[Gate] = &[
     ptx("Feature 'mma with with F16 accumulator and F8 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with F16 accumulator and F8 floating point type'",
@@ -1217,7 +1235,7 @@ const G279: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G280: &[Gate] = &[
+const G285: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
@@ -1225,7 +1243,7 @@ const G280: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G281: &[Gate] = &[
+const G286: &[Gate] = &[
     ptx("Feature '.kind::mxf4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::mxf4'",
@@ -1237,7 +1255,7 @@ const G281: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G282: &[Gate] = &[
+const G287: &[Gate] = &[
     ptx("Feature '.block_scale'", 8, 6, Stage::Token),
     sm(
         "Feature '.block_scale'",
@@ -1249,7 +1267,7 @@ const G282: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G283: &[Gate] = &[
+const G288: &[Gate] = &[
     ptx("Feature '.scale_vec::2X'", 8, 6, Stage::Token),
     sm(
         "Feature '.scale_vec::2X'",
@@ -1262,11 +1280,11 @@ const G283: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G284: &[Gate] = &[
+const G289: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
     sm("Instruction 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
 ];
-const G285: &[Gate] = &[
+const G290: &[Gate] = &[
     ptx("Feature '.kind::mxf4nvf4'", 8, 7, Stage::Token),
     sm(
         "Feature '.kind::mxf4nvf4'",
@@ -1278,7 +1296,7 @@ const G285: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G286: &[Gate] = &[
+const G291: &[Gate] = &[
     ptx("Feature '.scale_vec::4X'", 8, 7, Stage::Token),
     sm(
         "Feature '.scale_vec::4X'",
@@ -1291,8 +1309,8 @@ const G286: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G287: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
-const G288: &[Gate] = &[
+const G292: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
+const G293: &[Gate] = &[
     ptx("Feature '.kind::mxf8f6f4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::mxf8f6f4'",
@@ -1304,7 +1322,7 @@ const G288: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G289: &[Gate] = &[
+const G294: &[Gate] = &[
     ptx("Feature '.scale_vec::1X'", 8, 6, Stage::Token),
     sm(
         "Feature '.scale_vec::1X'",
@@ -1317,7 +1335,7 @@ const G289: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G290: &[Gate] = &[
+const G295: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
     sm("Instruction 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
     sm(
@@ -1326,34 +1344,34 @@ const G290: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G291: &[Gate] = &[
+const G296: &[Gate] = &[
     sm("Feature 'movmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'movmatrix'", 7, 8, Stage::Form),
 ];
-const G292: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G293: &[Gate] = &[
+const G297: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G298: &[Gate] = &[
     sm("Feature 'mul.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'mul.f32x2'", 8, 6, Stage::Form),
 ];
-const G294: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G295: &[Gate] = &[
+const G299: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G300: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16'", 7, 8, Stage::Form),
 ];
-const G296: &[Gate] = &[
+const G301: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16x2'", 7, 8, Stage::Form),
 ];
-const G297: &[Gate] = &[
+const G302: &[Gate] = &[
     sm("Feature 'multimem.ld_reduce'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.ld_reduce'", 8, 1, Stage::Form),
 ];
-const G298: &[Gate] = &[
+const G303: &[Gate] = &[
     sm(
         "Feature '.e5m2'",
         &[
@@ -1366,7 +1384,7 @@ const G298: &[Gate] = &[
     ),
     ptx("Feature '.e5m2'", 8, 6, Stage::Form),
 ];
-const G299: &[Gate] = &[
+const G304: &[Gate] = &[
     sm(
         "Feature '.e5m2x2'",
         &[
@@ -1379,7 +1397,7 @@ const G299: &[Gate] = &[
     ),
     ptx("Feature '.e5m2x2'", 8, 6, Stage::Form),
 ];
-const G300: &[Gate] = &[
+const G305: &[Gate] = &[
     sm(
         "Feature '.e5m2x4'",
         &[
@@ -1392,7 +1410,7 @@ const G300: &[Gate] = &[
     ),
     ptx("Feature '.e5m2x4'", 8, 6, Stage::Form),
 ];
-const G301: &[Gate] = &[
+const G306: &[Gate] = &[
     sm(
         "Feature '.e4m3'",
         &[
@@ -1405,7 +1423,7 @@ const G301: &[Gate] = &[
     ),
     ptx("Feature '.e4m3'", 8, 6, Stage::Form),
 ];
-const G302: &[Gate] = &[
+const G307: &[Gate] = &[
     sm(
         "Feature '.e4m3x2'",
         &[
@@ -1418,7 +1436,7 @@ const G302: &[Gate] = &[
     ),
     ptx("Feature '.e4m3x2'", 8, 6, Stage::Form),
 ];
-const G303: &[Gate] = &[
+const G308: &[Gate] = &[
     sm(
         "Feature '.e4m3x4'",
         &[
@@ -1431,95 +1449,96 @@ const G303: &[Gate] = &[
     ),
     ptx("Feature '.e4m3x4'", 8, 6, Stage::Form),
 ];
-const G304: &[Gate] = &[
+const G309: &[Gate] = &[
     sm("Modifier '.acc::f32'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.acc::f32'", 8, 2, Stage::Form),
 ];
-const G305: &[Gate] = &[
+const G310: &[Gate] = &[
     sm("Feature 'multimem.st'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.st'", 8, 1, Stage::Form),
 ];
-const G306: &[Gate] = &[
+const G311: &[Gate] = &[
     sm("Feature 'multimem.red'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.red'", 8, 1, Stage::Form),
 ];
-const G307: &[Gate] = &[
+const G312: &[Gate] = &[
     sm("Instruction 'nanosleep'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'nanosleep'", 6, 2, Stage::Form),
 ];
-const G308: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
-const G309: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
-const G310: &[Gate] = &[
+const G313: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
+const G314: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
+const G315: &[Gate] = &[
     ptx("Feature 'pmevent.mask'", 3, 0, Stage::Form),
     sm("Feature 'pmevent.mask'", &[Target::sm(20)], Stage::Form),
 ];
-const G311: &[Gate] =
+const G316: &[Gate] =
     &[sm("Instruction 'popc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'popc'", 2, 0, Stage::Form)];
-const G312: &[Gate] = &[
+const G317: &[Gate] = &[
     sm("Instruction 'prefetch'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetch'", 2, 0, Stage::Form),
 ];
-const G313: &[Gate] = &[
+const G318: &[Gate] = &[
     ptx("Modifier 'cache eviction priority' on 'prefetch'", 7, 4, Stage::Token),
     sm("Modifier 'cache eviction priority' on 'prefetch'", &[Target::sm(80)], Stage::Token),
 ];
-const G314: &[Gate] = &[
+const G319: &[Gate] = &[
     sm("Modifier '.tensormap'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.tensormap'", 8, 0, Stage::Token),
 ];
-const G315: &[Gate] = &[
+const G320: &[Gate] = &[
     sm("Instruction 'prefetchu'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetchu'", 2, 0, Stage::Form),
 ];
-const G316: &[Gate] =
+const G321: &[Gate] =
     &[sm("Instruction 'prmt'", &[Target::sm(20)], Stage::Form), ptx("Feature 'prmt'", 2, 0, Stage::Form)];
-const G317: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Result)];
-const G318: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Result)];
-const G319: &[Gate] = &[
+const G322: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G323: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G324: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Result)];
+const G325: &[Gate] = &[
     ptx("Feature 'rcp.approx.f64'", 2, 1, Stage::Form),
     sm("Instruction 'rcp.approx.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G320: &[Gate] =
+const G326: &[Gate] =
     &[ptx("Feature 'red'", 1, 2, Stage::Form), sm("Instruction 'red'", &[Target::sm(11)], Stage::Form)];
-const G321: &[Gate] = &[
+const G327: &[Gate] = &[
     ptx("Feature 'red with .noftz and .f32'", 9, 4, Stage::Form),
     sm("Feature 'red with .noftz and .f32'", &[Target::sm(90)], Stage::Form),
 ];
-const G322: &[Gate] = &[
+const G328: &[Gate] = &[
     ptx("Feature 'red'", 1, 2, Stage::Form),
     sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
     sm("Instruction '{atomic}'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction '{atomic}'", 2, 0, Stage::Form),
 ];
-const G323: &[Gate] = &[
+const G329: &[Gate] = &[
     sm("Feature 'red instruction with vector types'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'red instruction with vector types'", 8, 1, Stage::Form),
 ];
-const G324: &[Gate] = &[
+const G330: &[Gate] = &[
     sm("Feature 'red.async'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'red.async'", 8, 1, Stage::Form),
 ];
-const G325: &[Gate] = &[
+const G331: &[Gate] = &[
     sm("Feature 'st.async/red.async with .mmio modifier'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .mmio modifier'", 8, 7, Stage::Form),
 ];
-const G326: &[Gate] = &[
+const G332: &[Gate] = &[
     sm("Feature 'st.async/red.async with .release modifier'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .release modifier'", 8, 7, Stage::Form),
 ];
-const G327: &[Gate] =
+const G333: &[Gate] =
     &[sm("Feature 'redux'", &[Target::sm(80)], Stage::Form), ptx("Feature 'redux'", 7, 0, Stage::Form)];
-const G328: &[Gate] = &[
+const G334: &[Gate] = &[
     sm("Instruction 'redux.f32'", &[Target::new(100, Suffix::Family)], Stage::Form),
     ptx("Instruction 'redux.f32'", 8, 6, Stage::Form),
 ];
-const G329: &[Gate] = &[
+const G335: &[Gate] = &[
     ptx("Feature 'rsqrt.approx.ftz.f64'", 4, 0, Stage::Form),
     sm("Instruction 'rsqrt.approx.ftz.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G330: &[Gate] =
+const G336: &[Gate] =
     &[sm("Feature 'set.bf16'", &[Target::sm(90)], Stage::Form), ptx("Feature 'set.bf16'", 7, 8, Stage::Form)];
-const G331: &[Gate] = &[
+const G337: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Late),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Late),
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
@@ -1529,7 +1548,7 @@ const G331: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G332: &[Gate] = &[
+const G338: &[Gate] = &[
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
     sm(
         "Feature 'half precision floating point set instruction with integer result'",
@@ -1537,11 +1556,11 @@ const G332: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G333: &[Gate] = &[
+const G339: &[Gate] = &[
     sm("Feature 'set.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'set.bf16x2'", 7, 8, Stage::Form),
 ];
-const G334: &[Gate] = &[
+const G340: &[Gate] = &[
     ptx("Feature 'setmaxnreg.inc'", 8, 0, Stage::Form),
     sm(
         "Instruction 'setmaxnreg.inc'",
@@ -1554,7 +1573,7 @@ const G334: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G335: &[Gate] = &[
+const G341: &[Gate] = &[
     ptx("Feature 'setmaxnreg.dec'", 8, 0, Stage::Form),
     sm(
         "Instruction 'setmaxnreg.dec'",
@@ -1567,74 +1586,75 @@ const G335: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G336: &[Gate] = &[
+const G342: &[Gate] = &[
     sm("Feature 'setp.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16'", 7, 8, Stage::Form),
 ];
-const G337: &[Gate] = &[
+const G343: &[Gate] = &[
     sm("Feature 'setp.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16x2'", 7, 8, Stage::Form),
 ];
-const G338: &[Gate] =
+const G344: &[Gate] =
     &[sm("Instruction 'shf'", &[Target::sm(32)], Stage::Form), ptx("Feature 'shf'", 3, 1, Stage::Form)];
-const G339: &[Gate] = &[
+const G345: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Result),
     ptx("Feature 'shfl'", 3, 0, Stage::Result),
     until("Instruction 'shfl' without '.sync'", 6, 4, 70, Stage::Result),
 ];
-const G340: &[Gate] = &[
+const G346: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Result),
     ptx("Feature 'shfl'", 3, 0, Stage::Result),
     ptx("Feature 'shfl.sync'", 6, 0, Stage::Result),
 ];
-const G341: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Result)];
-const G342: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Result)];
-const G343: &[Gate] = &[
+const G347: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G348: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G349: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Result)];
+const G350: &[Gate] = &[
     sm("Instruction 'st'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G344: &[Gate] = &[
+const G351: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_normal' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G345: &[Gate] = &[
+const G352: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_unchanged' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G346: &[Gate] = &[
+const G353: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_first' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G347: &[Gate] = &[
+const G354: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_last' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G348: &[Gate] = &[
+const G355: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.no_allocate' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G349: &[Gate] =
+const G356: &[Gate] =
     &[sm("Feature 'st.async'", &[Target::sm(90)], Stage::Form), ptx("Feature 'st.async'", 8, 1, Stage::Form)];
-const G350: &[Gate] = &[
+const G357: &[Gate] = &[
     sm("Feature 'st.async/red.async with .global state space'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .global state space'", 8, 7, Stage::Form),
 ];
-const G351: &[Gate] = &[
+const G358: &[Gate] = &[
     sm("Feature 'stackrestore'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stackrestore'", 7, 3, Stage::Form),
 ];
-const G352: &[Gate] = &[
+const G359: &[Gate] = &[
     sm("Feature 'stacksave'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stacksave'", 7, 3, Stage::Form),
 ];
-const G353: &[Gate] =
+const G360: &[Gate] =
     &[sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form), ptx("Feature 'stmatrix'", 7, 8, Stage::Form)];
-const G354: &[Gate] = &[sm(
+const G361: &[Gate] = &[sm(
     "Feature '.m16n8'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
     Stage::Token,
 )];
-const G355: &[Gate] = &[
+const G362: &[Gate] = &[
     sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'stmatrix'", 7, 8, Stage::Form),
     ptx("Feature '.m16n8'", 8, 6, Stage::Form),
@@ -1648,82 +1668,82 @@ const G355: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G356: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G357: &[Gate] = &[
+const G363: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G364: &[Gate] = &[
     sm("Feature 'sub.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32x2'", 8, 6, Stage::Form),
 ];
-const G358: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G359: &[Gate] = &[
+const G365: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G366: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16'", 7, 8, Stage::Form),
 ];
-const G360: &[Gate] = &[
+const G367: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16x2'", 7, 8, Stage::Form),
 ];
-const G361: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
-const G362: &[Gate] = &[
+const G368: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
+const G369: &[Gate] = &[
     sm("Feature 'sub.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.f16'", 8, 6, Stage::Form),
 ];
-const G363: &[Gate] = &[
+const G370: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G364: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
-const G365: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
-const G366: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
-const G367: &[Gate] = &[
+const G371: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
+const G372: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
+const G373: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
+const G374: &[Gate] = &[
     sm("Instruction 'suld'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G368: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
-const G369: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
-const G370: &[Gate] = &[
+const G375: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
+const G376: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
+const G377: &[Gate] = &[
     ptx("Feature '64-bit min/max operation on sured.b'", 8, 1, Stage::Form),
     sm("Feature '64-bit min/max operation on sured.b'", &[Target::sm(50)], Stage::Form),
 ];
-const G371: &[Gate] = &[sm("Instruction 'sured.b'", &[Target::sm(20)], Stage::Form)];
-const G372: &[Gate] = &[
+const G378: &[Gate] = &[sm("Instruction 'sured.b'", &[Target::sm(20)], Stage::Form)];
+const G379: &[Gate] = &[
     ptx("Feature '.b64 on sured.p'", 8, 1, Stage::Form),
     sm("Feature '.b64 on sured.p'", &[Target::sm(50)], Stage::Form),
 ];
-const G373: &[Gate] = &[sm("Instruction 'sured.p'", &[Target::sm(20)], Stage::Form)];
-const G374: &[Gate] = &[
+const G380: &[Gate] = &[sm("Instruction 'sured.p'", &[Target::sm(20)], Stage::Form)];
+const G381: &[Gate] = &[
     sm("Instruction 'sust'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G375: &[Gate] = &[
+const G382: &[Gate] = &[
     sm("Feature 'sust.p with array geometry'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'sust.p with array geometry'", 4, 1, Stage::Form),
 ];
-const G376: &[Gate] = &[sm("Instruction 'sust.p'", &[Target::sm(20)], Stage::Form)];
-const G377: &[Gate] =
+const G383: &[Gate] = &[sm("Instruction 'sust.p'", &[Target::sm(20)], Stage::Form)];
+const G384: &[Gate] =
     &[sm("Instruction 'szext'", &[Target::sm(70)], Stage::Form), ptx("Feature 'szext'", 7, 6, Stage::Form)];
-const G378: &[Gate] =
+const G385: &[Gate] =
     &[sm("Feature 'tanh'", &[Target::sm(75)], Stage::Form), ptx("Feature 'tanh'", 7, 0, Stage::Form)];
-const G379: &[Gate] = &[
+const G386: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16'", 7, 8, Stage::Form),
 ];
-const G380: &[Gate] = &[
+const G387: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16x2'", 7, 8, Stage::Form),
 ];
-const G381: &[Gate] = &[
+const G388: &[Gate] = &[
     ptx("Feature '.cta_group::1'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::1'",
@@ -1731,7 +1751,7 @@ const G381: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G382: &[Gate] = &[
+const G389: &[Gate] = &[
     ptx("Feature '.cta_group::2'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::2'",
@@ -1739,7 +1759,7 @@ const G382: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G383: &[Gate] = &[
+const G390: &[Gate] = &[
     ptx("Feature 'tcgen05.alloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.alloc'",
@@ -1747,7 +1767,7 @@ const G383: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G384: &[Gate] = &[
+const G391: &[Gate] = &[
     ptx("Feature 'tcgen05.dealloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.dealloc'",
@@ -1755,7 +1775,7 @@ const G384: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G385: &[Gate] = &[
+const G392: &[Gate] = &[
     ptx("Feature 'tcgen05.relinquish_alloc_permit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.relinquish_alloc_permit'",
@@ -1763,27 +1783,27 @@ const G385: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G386: &[Gate] = &[sm(
+const G393: &[Gate] = &[sm(
     "Feature '.16x64b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G387: &[Gate] = &[sm(
+const G394: &[Gate] = &[sm(
     "Feature '.16x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G388: &[Gate] = &[sm(
+const G395: &[Gate] = &[sm(
     "Feature '.16x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G389: &[Gate] = &[sm(
+const G396: &[Gate] = &[sm(
     "Feature '.32x32b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G390: &[Gate] = &[
+const G397: &[Gate] = &[
     ptx("Feature 'tcgen05.ld'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.ld'",
@@ -1791,12 +1811,12 @@ const G390: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G391: &[Gate] = &[sm(
+const G398: &[Gate] = &[sm(
     "Feature '.16x32bx2'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G392: &[Gate] = &[
+const G399: &[Gate] = &[
     ptx("Feature 'tcgen05.st'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.st'",
@@ -1804,7 +1824,7 @@ const G392: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G393: &[Gate] = &[
+const G400: &[Gate] = &[
     ptx("Feature 'tcgen05.wait'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.wait'",
@@ -1812,22 +1832,22 @@ const G393: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G394: &[Gate] = &[sm(
+const G401: &[Gate] = &[sm(
     "Feature '.128x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G395: &[Gate] = &[sm(
+const G402: &[Gate] = &[sm(
     "Feature '.4x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G396: &[Gate] = &[sm(
+const G403: &[Gate] = &[sm(
     "Feature '.128x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G397: &[Gate] = &[
+const G404: &[Gate] = &[
     ptx("Feature 'tcgen05.cp'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.cp'",
@@ -1835,17 +1855,17 @@ const G397: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G398: &[Gate] = &[sm(
+const G405: &[Gate] = &[sm(
     "Feature '.64x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G399: &[Gate] = &[sm(
+const G406: &[Gate] = &[sm(
     "Feature '.32x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G400: &[Gate] = &[
+const G407: &[Gate] = &[
     ptx("Feature 'tcgen05.shift'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.shift'",
@@ -1857,7 +1877,7 @@ const G400: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G401: &[Gate] = &[
+const G408: &[Gate] = &[
     ptx("Feature '.kind::f16'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::f16'",
@@ -1865,7 +1885,7 @@ const G401: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G402: &[Gate] = &[
+const G409: &[Gate] = &[
     ptx("Feature '.kind::tf32'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::tf32'",
@@ -1873,7 +1893,7 @@ const G402: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G403: &[Gate] = &[
+const G410: &[Gate] = &[
     ptx("Feature '.kind::i8'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::i8'",
@@ -1881,7 +1901,7 @@ const G403: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G404: &[Gate] = &[
+const G411: &[Gate] = &[
     ptx("Feature '.collector::a::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::fill'",
@@ -1889,7 +1909,7 @@ const G404: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G405: &[Gate] = &[
+const G412: &[Gate] = &[
     ptx("Feature '.collector::a::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::use'",
@@ -1897,7 +1917,7 @@ const G405: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G406: &[Gate] = &[
+const G413: &[Gate] = &[
     ptx("Feature '.collector::a::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::lastuse'",
@@ -1905,7 +1925,7 @@ const G406: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G407: &[Gate] = &[
+const G414: &[Gate] = &[
     ptx("Feature '.collector::a::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::discard'",
@@ -1913,12 +1933,12 @@ const G407: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G408: &[Gate] = &[sm(
+const G415: &[Gate] = &[sm(
     "Feature '.kind::i8'",
     &[Target::new(100, Suffix::Architecture), Target::new(110, Suffix::Architecture)],
     Stage::Form,
 )];
-const G409: &[Gate] = &[
+const G416: &[Gate] = &[
     ptx("Feature 'tcgen05.mma'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma'",
@@ -1926,7 +1946,7 @@ const G409: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G410: &[Gate] = &[
+const G417: &[Gate] = &[
     ptx("Feature '.ashift'", 8, 6, Stage::Token),
     sm(
         "Feature '.ashift'",
@@ -1934,7 +1954,7 @@ const G410: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G411: &[Gate] = &[
+const G418: &[Gate] = &[
     ptx("Feature '.block16'", 8, 8, Stage::Token),
     sm(
         "Feature '.block16'",
@@ -1942,7 +1962,7 @@ const G411: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G412: &[Gate] = &[
+const G419: &[Gate] = &[
     ptx("Feature '.block32'", 8, 8, Stage::Token),
     sm(
         "Feature '.block32'",
@@ -1950,7 +1970,7 @@ const G412: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G413: &[Gate] = &[sm(
+const G420: &[Gate] = &[sm(
     "Feature '.kind::mxf4 with .sp modifier'",
     &[
         Target::new(100, Suffix::Architecture),
@@ -1960,7 +1980,7 @@ const G413: &[Gate] = &[sm(
     ],
     Stage::Form,
 )];
-const G414: &[Gate] = &[sm(
+const G421: &[Gate] = &[sm(
     "Feature '.kind::mxf4nvf4 with .sp modifier'",
     &[
         Target::new(100, Suffix::Architecture),
@@ -1970,7 +1990,7 @@ const G414: &[Gate] = &[sm(
     ],
     Stage::Form,
 )];
-const G415: &[Gate] = &[
+const G422: &[Gate] = &[
     ptx("Feature '.collector::b0::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::fill'",
@@ -1978,7 +1998,7 @@ const G415: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G416: &[Gate] = &[
+const G423: &[Gate] = &[
     ptx("Feature '.collector::b0::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::use'",
@@ -1986,7 +2006,7 @@ const G416: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G417: &[Gate] = &[
+const G424: &[Gate] = &[
     ptx("Feature '.collector::b0::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::lastuse'",
@@ -1994,7 +2014,7 @@ const G417: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G418: &[Gate] = &[
+const G425: &[Gate] = &[
     ptx("Feature '.collector::b0::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::discard'",
@@ -2002,7 +2022,7 @@ const G418: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G419: &[Gate] = &[
+const G426: &[Gate] = &[
     ptx("Feature '.collector::b1::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::fill'",
@@ -2010,7 +2030,7 @@ const G419: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G420: &[Gate] = &[
+const G427: &[Gate] = &[
     ptx("Feature '.collector::b1::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::use'",
@@ -2018,7 +2038,7 @@ const G420: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G421: &[Gate] = &[
+const G428: &[Gate] = &[
     ptx("Feature '.collector::b1::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::lastuse'",
@@ -2026,7 +2046,7 @@ const G421: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G422: &[Gate] = &[
+const G429: &[Gate] = &[
     ptx("Feature '.collector::b1::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::discard'",
@@ -2034,7 +2054,7 @@ const G422: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G423: &[Gate] = &[
+const G430: &[Gate] = &[
     ptx("Feature '.collector::b2::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::fill'",
@@ -2042,7 +2062,7 @@ const G423: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G424: &[Gate] = &[
+const G431: &[Gate] = &[
     ptx("Feature '.collector::b2::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::use'",
@@ -2050,7 +2070,7 @@ const G424: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G425: &[Gate] = &[
+const G432: &[Gate] = &[
     ptx("Feature '.collector::b2::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::lastuse'",
@@ -2058,7 +2078,7 @@ const G425: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G426: &[Gate] = &[
+const G433: &[Gate] = &[
     ptx("Feature '.collector::b2::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::discard'",
@@ -2066,7 +2086,7 @@ const G426: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G427: &[Gate] = &[
+const G434: &[Gate] = &[
     ptx("Feature '.collector::b3::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::fill'",
@@ -2074,7 +2094,7 @@ const G427: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G428: &[Gate] = &[
+const G435: &[Gate] = &[
     ptx("Feature '.collector::b3::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::use'",
@@ -2082,7 +2102,7 @@ const G428: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G429: &[Gate] = &[
+const G436: &[Gate] = &[
     ptx("Feature '.collector::b3::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::lastuse'",
@@ -2090,7 +2110,7 @@ const G429: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G430: &[Gate] = &[
+const G437: &[Gate] = &[
     ptx("Feature '.collector::b3::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::discard'",
@@ -2098,7 +2118,7 @@ const G430: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G431: &[Gate] = &[
+const G438: &[Gate] = &[
     ptx("Feature 'tcgen05.mma.ws'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma.ws'",
@@ -2112,7 +2132,7 @@ const G431: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G432: &[Gate] = &[
+const G439: &[Gate] = &[
     ptx("Feature 'tcgen05.commit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.commit'",
@@ -2120,7 +2140,7 @@ const G432: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G433: &[Gate] = &[
+const G440: &[Gate] = &[
     ptx("Feature 'tcgen05.fence'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.fence'",
@@ -2128,7 +2148,7 @@ const G433: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G434: &[Gate] = &[
+const G441: &[Gate] = &[
     ptx("Feature 'tensormap.replace.swizzle_atomicity'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tensormap.replace.swizzle_atomicity'",
@@ -2140,7 +2160,7 @@ const G434: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G435: &[Gate] = &[
+const G442: &[Gate] = &[
     ptx("Feature 'tensormap.replace'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.replace'",
@@ -2153,7 +2173,7 @@ const G435: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G436: &[Gate] = &[
+const G443: &[Gate] = &[
     ptx("Feature 'tensormap.cp_fenceproxy'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.cp_fenceproxy'",
@@ -2161,128 +2181,128 @@ const G436: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G437: &[Gate] =
+const G444: &[Gate] =
     &[sm("Instruction 'testp'", &[Target::sm(20)], Stage::Form), ptx("Feature 'testp'", 2, 0, Stage::Form)];
-const G438: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
-const G439: &[Gate] = &[
+const G445: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
+const G446: &[Gate] = &[
     sm("Feature 'multi-sample textures'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'multi-sample textures'", 3, 2, Stage::Modifier),
 ];
-const G440: &[Gate] = &[
+const G447: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Modifier),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Modifier),
 ];
-const G441: &[Gate] = &[ptx("Feature 'tex.uni'", 3, 2, Stage::Form)];
-const G442: &[Gate] = &[
+const G448: &[Gate] = &[ptx("Feature 'tex.uni'", 3, 2, Stage::Form)];
+const G449: &[Gate] = &[
     sm("Instruction 'tex.base'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.base'", 3, 1, Stage::Form),
 ];
-const G443: &[Gate] = &[
+const G450: &[Gate] = &[
     sm("Instruction 'tex.level'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.level'", 3, 1, Stage::Form),
 ];
-const G444: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
-const G445: &[Gate] = &[
+const G451: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
+const G452: &[Gate] = &[
     sm("Instruction 'tex.grad'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.grad'", 3, 1, Stage::Form),
 ];
-const G446: &[Gate] = &[
+const G453: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex'", 4, 3, Stage::Modifier),
 ];
-const G447: &[Gate] = &[
+const G454: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex.base'", 4, 3, Stage::Modifier),
 ];
-const G448: &[Gate] = &[
+const G455: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex.level'", 4, 3, Stage::Modifier),
 ];
-const G449: &[Gate] = &[
+const G456: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex.grad'", 4, 3, Stage::Modifier),
 ];
-const G450: &[Gate] = &[ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form)];
-const G451: &[Gate] = &[ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form)];
-const G452: &[Gate] = &[ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form)];
-const G453: &[Gate] = &[ptx("Feature 'tld4.uni'", 3, 2, Stage::Form)];
-const G454: &[Gate] = &[sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form)];
-const G455: &[Gate] = &[
+const G457: &[Gate] = &[ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form)];
+const G458: &[Gate] = &[ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form)];
+const G459: &[Gate] = &[ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form)];
+const G460: &[Gate] = &[ptx("Feature 'tld4.uni'", 3, 2, Stage::Form)];
+const G461: &[Gate] = &[sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form)];
+const G462: &[Gate] = &[
     sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tld4'", 4, 3, Stage::Modifier),
 ];
-const G456: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
-const G457: &[Gate] = &[
+const G463: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
+const G464: &[Gate] = &[
     ptx("Feature 'num_samples attribute'", 4, 1, Stage::Form),
     sm("Feature 'num_samples attribute'", &[Target::sm(30)], Stage::Form),
 ];
-const G458: &[Gate] = &[
+const G465: &[Gate] = &[
     sm("Instruction 'txq.level'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'txq.level'", 4, 3, Stage::Form),
 ];
-const G459: &[Gate] =
-    &[sm("Instruction 'vabsdiff'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G460: &[Gate] =
-    &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G461: &[Gate] =
-    &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G462: &[Gate] =
-    &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G463: &[Gate] =
-    &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G464: &[Gate] =
-    &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G465: &[Gate] =
-    &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G466: &[Gate] =
-    &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G467: &[Gate] =
-    &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G468: &[Gate] =
-    &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G469: &[Gate] =
-    &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G470: &[Gate] =
-    &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G471: &[Gate] =
-    &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G472: &[Gate] =
-    &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G473: &[Gate] =
+    &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G474: &[Gate] =
+    &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G475: &[Gate] =
+    &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G476: &[Gate] =
+    &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G477: &[Gate] =
+    &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G478: &[Gate] =
+    &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G479: &[Gate] =
+    &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G480: &[Gate] =
     &[sm("Instruction 'vmin4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G474: &[Gate] = &[
+const G481: &[Gate] = &[
     ptx("Feature 'vote.ballot'", 2, 0, Stage::Form),
     sm("Instruction 'vote.ballot'", &[Target::sm(20)], Stage::Form),
 ];
-const G475: &[Gate] = &[
+const G482: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     until("Instruction 'vote' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G476: &[Gate] = &[
+const G483: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     ptx("Feature 'vote.sync'", 6, 0, Stage::Result),
     sm("Instruction 'vote.sync'", &[Target::sm(30)], Stage::Result),
 ];
-const G477: &[Gate] =
-    &[sm("Instruction 'vset'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G478: &[Gate] =
-    &[sm("Instruction 'vset2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G479: &[Gate] =
-    &[sm("Instruction 'vset4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G480: &[Gate] =
-    &[sm("Instruction 'vshl'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G481: &[Gate] =
-    &[sm("Instruction 'vshr'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G482: &[Gate] =
-    &[sm("Instruction 'vsub'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G483: &[Gate] =
-    &[sm("Instruction 'vsub2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G484: &[Gate] =
+    &[sm("Instruction 'vset'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G485: &[Gate] =
+    &[sm("Instruction 'vset2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G486: &[Gate] =
+    &[sm("Instruction 'vset4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G487: &[Gate] =
+    &[sm("Instruction 'vshl'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G488: &[Gate] =
+    &[sm("Instruction 'vshr'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G489: &[Gate] =
+    &[sm("Instruction 'vsub'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G490: &[Gate] =
+    &[sm("Instruction 'vsub2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G491: &[Gate] =
     &[sm("Instruction 'vsub4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G485: &[Gate] = &[
+const G492: &[Gate] = &[
     ptx("Feature 'WGMMA with floating point types'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with floating point types'",
@@ -2290,16 +2310,16 @@ const G485: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G486: &[Gate] = &[
+const G493: &[Gate] = &[
     ptx("Feature 'WGMMA with FP8 types'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.mma_async with FP8 types'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G487: &[Gate] = &[sm(
+const G494: &[Gate] = &[sm(
     "Instruction 'wgmma.mma_async with integer types'",
     &[Target::new(90, Suffix::Architecture)],
     Stage::Form,
 )];
-const G488: &[Gate] = &[
+const G495: &[Gate] = &[
     ptx("Feature 'WGMMA with mixed integer types'", 8, 4, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with mixed integer types'",
@@ -2307,8 +2327,8 @@ const G488: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G489: &[Gate] = &[ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form)];
-const G490: &[Gate] = &[
+const G496: &[Gate] = &[ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form)];
+const G497: &[Gate] = &[
     ptx("Feature 'WGMMA with boolean type'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with boolean type'",
@@ -2316,7 +2336,7 @@ const G490: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G491: &[Gate] = &[
+const G498: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with floating point types'", 8, 2, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with floating point types'",
@@ -2324,7 +2344,7 @@ const G491: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G492: &[Gate] = &[
+const G499: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with FP8 types'", 8, 2, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with FP8 types'",
@@ -2332,12 +2352,12 @@ const G492: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G493: &[Gate] = &[sm(
+const G500: &[Gate] = &[sm(
     "Instruction 'Sparse wgmma.mma_async with integer types'",
     &[Target::new(90, Suffix::Architecture)],
     Stage::Form,
 )];
-const G494: &[Gate] = &[
+const G501: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with mixed integer types'", 8, 4, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with mixed integer types'",
@@ -2345,78 +2365,78 @@ const G494: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G495: &[Gate] = &[ptx("Feature 'Sparse WGMMA with integer types'", 8, 2, Stage::Form)];
-const G496: &[Gate] = &[
+const G502: &[Gate] = &[ptx("Feature 'Sparse WGMMA with integer types'", 8, 2, Stage::Form)];
+const G503: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.fence'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G497: &[Gate] = &[
+const G504: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.commit_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G498: &[Gate] = &[
+const G505: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.wait_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G499: &[Gate] = &[
+const G506: &[Gate] = &[
     ptx("Feature '.m16n16k16'", 6, 0, Stage::Form),
     sm("Modifier '.m16n16k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G500: &[Gate] = &[
+const G507: &[Gate] = &[
     ptx("Feature '.m8n32k16'", 6, 1, Stage::Form),
     sm("Modifier '.m8n32k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G501: &[Gate] = &[
+const G508: &[Gate] = &[
     ptx("Feature '.m32n8k16'", 6, 1, Stage::Form),
     sm("Modifier '.m32n8k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G502: &[Gate] = &[
+const G509: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G503: &[Gate] = &[
+const G510: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'WMMA with .bf16/.tf32 FP types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with .bf16/.tf32 FP types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G504: &[Gate] = &[
+const G511: &[Gate] = &[
     ptx("Feature '.m16n16k8'", 7, 0, Stage::Form),
     sm("Modifier '.m16n16k8'", &[Target::sm(80)], Stage::Form),
 ];
-const G505: &[Gate] =
+const G512: &[Gate] =
     &[ptx("Feature '.m8n8k4'", 7, 0, Stage::Form), sm("Modifier '.m8n8k4'", &[Target::sm(80)], Stage::Form)];
-const G506: &[Gate] = &[
+const G513: &[Gate] = &[
     ptx("Feature 'WMMA with fp64 types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with fp64 types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G507: &[Gate] = &[
+const G514: &[Gate] = &[
     ptx("Feature 'WMMA with integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with integer types'", &[Target::sm(72)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G508: &[Gate] = &[
+const G515: &[Gate] = &[
     ptx("Feature '.m8n8k32'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k32'", &[Target::sm(75)], Stage::Form),
 ];
-const G509: &[Gate] = &[
+const G516: &[Gate] = &[
     ptx("Feature 'WMMA with sub-byte integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with sub-byte integer types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G510: &[Gate] = &[
+const G517: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G511: &[Gate] = &[
+const G518: &[Gate] = &[
     ptx("Feature 'WMMA with bit types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with bit types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G512: &[Gate] = &[
+const G519: &[Gate] = &[
     ptx("Modifier '.and' on 'wmma.mma'", 7, 1, Stage::Form),
     sm("Modifier '.and' on 'wmma.mma'", &[Target::sm(80)], Stage::Form),
 ];
@@ -2640,45 +2660,45 @@ const C145: &[Choice] =
     &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S32), ty(Type::S64)];
 const C146: &[Choice] = &[md(Mod::Lo), md(Mod::Hi)];
 const C147: &[Choice] = &[ty(Type::U32), ty(Type::S32)];
-const C148: &[Choice] = &[ty(Type::Bf16).gated(G151), ty(Type::Bf16x2).gated(G152)];
+const C148: &[Choice] = &[ty(Type::Bf16).gated(G152), ty(Type::Bf16x2).gated(G153)];
 const C149: &[Choice] = &[
-    md(Mod::Sc).gated(G153),
+    md(Mod::Sc).gated(G154),
     md(Mod::AcqRel).gated(G23),
     md(Mod::Acquire).gated(G21),
     md(Mod::Release).gated(G22),
 ];
-const C150: &[Choice] = &[md(Mod::Async).gated(G154)];
-const C151: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G157)];
+const C150: &[Choice] = &[md(Mod::Async).gated(G155)];
+const C151: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G158)];
 const C152: &[Choice] = &[md(Mod::Release).gated(G22)];
-const C153: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G157)];
-const C154: &[Choice] = &[md(Mod::MbarrierInit).gated(G158)];
+const C153: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G158)];
+const C154: &[Choice] = &[md(Mod::MbarrierInit).gated(G159)];
 const C155: &[Choice] = &[md(Mod::Proxy)];
-const C156: &[Choice] = &[md(Mod::Alias).gated(G159)];
+const C156: &[Choice] = &[md(Mod::Alias).gated(G160)];
 const C157: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25), md(Mod::SharedCluster).gated(G26)];
 const C158: &[Choice] = &[md(Mod::TensormapGeneric)];
 const C159: &[Choice] = &[md(Mod::AsyncGeneric)];
-const C160: &[Choice] = &[md(Mod::Oob).gated(G165)];
-const C161: &[Choice] = &[ty(Type::F16).gated(G166), ty(Type::Bf16).gated(G167)];
-const C162: &[Choice] = &[md(Mod::LaunchDependents).gated(G170), md(Mod::Wait).gated(G171)];
+const C160: &[Choice] = &[md(Mod::Oob).gated(G168)];
+const C161: &[Choice] = &[ty(Type::F16).gated(G169), ty(Type::Bf16).gated(G170)];
+const C162: &[Choice] = &[md(Mod::LaunchDependents).gated(G174), md(Mod::Wait).gated(G175)];
 const C163: &[Choice] = &[md(Mod::Texref), md(Mod::Samplerref), md(Mod::Surfref)];
-const C164: &[Choice] = &[md(Mod::Weak).gated(G175)];
+const C164: &[Choice] = &[md(Mod::Weak).gated(G179)];
 const C165: &[Choice] = &[
     md(Mod::Const),
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
     md(Mod::ParamEntry).gated(G138),
-    md(Mod::ParamFunc).gated(G176),
+    md(Mod::ParamFunc).gated(G180),
     md(Mod::Shared),
     md(Mod::SharedCta).gated(G25),
     md(Mod::SharedCluster).gated(G26),
 ];
 const C166: &[Choice] = &[
-    md(Mod::Ca).gated(G177),
-    md(Mod::Cg).gated(G177),
-    md(Mod::Cs).gated(G177),
-    md(Mod::Lu).gated(G177),
-    md(Mod::Cv).gated(G177),
+    md(Mod::Ca).gated(G181),
+    md(Mod::Cg).gated(G181),
+    md(Mod::Cs).gated(G181),
+    md(Mod::Lu).gated(G181),
+    md(Mod::Cv).gated(G181),
 ];
 const C167: &[Choice] = &[
     ty(Type::B8),
@@ -2698,20 +2718,20 @@ const C167: &[Choice] = &[
     ty(Type::B128).gated(G33),
 ];
 const C168: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G181),
-    md(Mod::L1EvictUnchanged).gated(G182),
-    md(Mod::L1EvictFirst).gated(G183),
-    md(Mod::L1EvictLast).gated(G184),
-    md(Mod::L1NoAllocate).gated(G185),
+    md(Mod::L1EvictNormal).gated(G185),
+    md(Mod::L1EvictUnchanged).gated(G186),
+    md(Mod::L1EvictFirst).gated(G187),
+    md(Mod::L1EvictLast).gated(G188),
+    md(Mod::L1NoAllocate).gated(G189),
 ];
 const C169: &[Choice] = &[md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictLast)];
-const C170: &[Choice] = &[md(Mod::Volatile).gated(G186)];
+const C170: &[Choice] = &[md(Mod::Volatile).gated(G190)];
 const C171: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Acquire).gated(G21)];
-const C172: &[Choice] = &[md(Mod::Mmio).gated(G187)];
+const C172: &[Choice] = &[md(Mod::Mmio).gated(G191)];
 const C173: &[Choice] = &[md(Mod::Relaxed).gated(G20)];
 const C174: &[Choice] = &[md(Mod::Sys)];
-const C175: &[Choice] = &[md(Mod::Ca).gated(G177), md(Mod::Cg).gated(G177), md(Mod::Cs).gated(G177)];
-const C176: &[Choice] = &[md(Mod::Nc).gated(G188)];
+const C175: &[Choice] = &[md(Mod::Ca).gated(G181), md(Mod::Cg).gated(G181), md(Mod::Cs).gated(G181)];
+const C176: &[Choice] = &[md(Mod::Nc).gated(G192)];
 const C177: &[Choice] = &[md(Mod::M8n8)];
 const C178: &[Choice] = &[md(Mod::X1)];
 const C179: &[Choice] = &[md(Mod::Trans)];
@@ -2721,7 +2741,7 @@ const C182: &[Choice] = &[md(Mod::X4)];
 const C183: &[Choice] = &[md(Mod::M8n16)];
 const C184: &[Choice] = &[md(Mod::B8x16)];
 const C185: &[Choice] = &[md(Mod::B6x16P32), md(Mod::B4x16P64)];
-const C186: &[Choice] = &[md(Mod::M16n16).gated(G191)];
+const C186: &[Choice] = &[md(Mod::M16n16).gated(G195)];
 const C187: &[Choice] = &[ty(Type::B8)];
 const C188: &[Choice] = &[md(Mod::Or), md(Mod::And)];
 const C189: &[Choice] = &[md(Mod::Hi), md(Mod::Lo)];
@@ -2730,37 +2750,37 @@ const C191: &[Choice] = &[ty(Type::U16), ty(Type::U32), ty(Type::S16), ty(Type::
 const C192: &[Choice] = &[md(Mod::Hi)];
 const C193: &[Choice] = &[md(Mod::Any)];
 const C194: &[Choice] = &[md(Mod::All)];
-const C195: &[Choice] = &[md(Mod::NaN).gated(G202)];
-const C196: &[Choice] = &[md(Mod::Xorsign).gated(G203)];
-const C197: &[Choice] = &[md(Mod::Abs).gated(G204)];
+const C195: &[Choice] = &[md(Mod::NaN).gated(G207)];
+const C196: &[Choice] = &[md(Mod::Xorsign).gated(G208)];
+const C197: &[Choice] = &[md(Mod::Abs).gated(G209)];
 const C198: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G207)];
-const C199: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G208)];
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G212)];
+const C199: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G213)];
 const C200: &[Choice] = &[md(Mod::Init)];
 const C201: &[Choice] = &[md(Mod::Inval)];
 const C202: &[Choice] = &[md(Mod::ExpectTx)];
 const C203: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G25), md(Mod::SharedCluster).gated(G26)];
 const C204: &[Choice] = &[md(Mod::Cta), md(Mod::Cluster).gated(G24)];
 const C205: &[Choice] = &[md(Mod::CompleteTx)];
-const C206: &[Choice] = &[md(Mod::Release).gated(G216), md(Mod::Relaxed).gated(G217)];
+const C206: &[Choice] = &[md(Mod::Release).gated(G221), md(Mod::Relaxed).gated(G222)];
 const C207: &[Choice] = &[md(Mod::NoComplete)];
-const C208: &[Choice] = &[md(Mod::Release).gated(G221), md(Mod::Relaxed).gated(G222)];
+const C208: &[Choice] = &[md(Mod::Release).gated(G226), md(Mod::Relaxed).gated(G227)];
 const C209: &[Choice] = &[md(Mod::ArriveDrop)];
-const C210: &[Choice] = &[md(Mod::Release).gated(G224), md(Mod::Relaxed).gated(G225)];
-const C211: &[Choice] = &[md(Mod::Release).gated(G229), md(Mod::Relaxed).gated(G230)];
+const C210: &[Choice] = &[md(Mod::Release).gated(G229), md(Mod::Relaxed).gated(G230)];
+const C211: &[Choice] = &[md(Mod::Release).gated(G234), md(Mod::Relaxed).gated(G235)];
 const C212: &[Choice] = &[md(Mod::TestWait)];
-const C213: &[Choice] = &[md(Mod::Acquire).gated(G232), md(Mod::Relaxed).gated(G233)];
+const C213: &[Choice] = &[md(Mod::Acquire).gated(G237), md(Mod::Relaxed).gated(G238)];
 const C214: &[Choice] = &[md(Mod::Parity)];
-const C215: &[Choice] = &[md(Mod::Acquire).gated(G235), md(Mod::Relaxed).gated(G236)];
+const C215: &[Choice] = &[md(Mod::Acquire).gated(G240), md(Mod::Relaxed).gated(G241)];
 const C216: &[Choice] = &[md(Mod::TryWait)];
-const C217: &[Choice] = &[md(Mod::Acquire).gated(G238), md(Mod::Relaxed).gated(G239)];
-const C218: &[Choice] = &[md(Mod::Acquire).gated(G241), md(Mod::Relaxed).gated(G242)];
+const C217: &[Choice] = &[md(Mod::Acquire).gated(G243), md(Mod::Relaxed).gated(G244)];
+const C218: &[Choice] = &[md(Mod::Acquire).gated(G246), md(Mod::Relaxed).gated(G247)];
 const C219: &[Choice] = &[md(Mod::PendingCount)];
-const C220: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G244)];
-const C221: &[Choice] = &[md(Mod::Alias).gated(G159), md(Mod::Async).gated(G154)];
+const C220: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G249)];
+const C221: &[Choice] = &[md(Mod::Alias).gated(G160), md(Mod::Async).gated(G155)];
 const C222: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G249)];
-const C223: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G250)];
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G254)];
+const C223: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G255)];
 const C224: &[Choice] = &[md(Mod::M8n8k4)];
 const C225: &[Choice] = &[md(Mod::Row), md(Mod::Col)];
 const C226: &[Choice] = &[ty(Type::F16), ty(Type::F32)];
@@ -2774,29 +2794,29 @@ const C233: &[Choice] = &[ty(Type::U8), ty(Type::S8)];
 const C234: &[Choice] = &[md(Mod::M8n8k32), md(Mod::M16n8k32), md(Mod::M16n8k64)];
 const C235: &[Choice] = &[ty(Type::U4).gated(G136), ty(Type::S4).gated(G137)];
 const C236: &[Choice] = &[md(Mod::M8n8k128), md(Mod::M16n8k128), md(Mod::M16n8k256)];
-const C237: &[Choice] = &[ty(Type::B1).gated(G266)];
+const C237: &[Choice] = &[ty(Type::B1).gated(G271)];
 const C238: &[Choice] = &[md(Mod::Xor), md(Mod::And)];
 const C239: &[Choice] = &[md(Mod::M16n8k16), md(Mod::M16n8k32)];
-const C240: &[Choice] = &[md(Mod::KindF8f6f4).gated(G271)];
+const C240: &[Choice] = &[md(Mod::KindF8f6f4).gated(G276)];
 const C241: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2)];
 const C242: &[Choice] = &[md(Mod::M16n8k32)];
 const C243: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2), ty(Type::E3m2), ty(Type::E2m3), ty(Type::E2m1)];
-const C244: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G277)];
+const C244: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G282)];
 const C245: &[Choice] = &[md(Mod::M16n8k16)];
 const C246: &[Choice] = &[md(Mod::M16n8k8)];
 const C247: &[Choice] = &[md(Mod::M16n8k64)];
 const C248: &[Choice] = &[md(Mod::M16n8k128)];
 const C249: &[Choice] = &[md(Mod::SpOrderedMetadata)];
-const C250: &[Choice] = &[md(Mod::KindMxf4).gated(G281)];
-const C251: &[Choice] = &[md(Mod::BlockScale).gated(G282)];
-const C252: &[Choice] = &[md(Mod::ScaleVec2X).gated(G283)];
+const C250: &[Choice] = &[md(Mod::KindMxf4).gated(G286)];
+const C251: &[Choice] = &[md(Mod::BlockScale).gated(G287)];
+const C252: &[Choice] = &[md(Mod::ScaleVec2X).gated(G288)];
 const C253: &[Choice] = &[ty(Type::E2m1)];
 const C254: &[Choice] = &[ty(Type::Ue8m0)];
-const C255: &[Choice] = &[md(Mod::KindMxf4nvf4).gated(G285)];
-const C256: &[Choice] = &[md(Mod::ScaleVec2X).gated(G283), md(Mod::ScaleVec4X).gated(G286)];
+const C255: &[Choice] = &[md(Mod::KindMxf4nvf4).gated(G290)];
+const C256: &[Choice] = &[md(Mod::ScaleVec2X).gated(G288), md(Mod::ScaleVec4X).gated(G291)];
 const C257: &[Choice] = &[ty(Type::Ue8m0), ty(Type::Ue4m3)];
-const C258: &[Choice] = &[md(Mod::KindMxf8f6f4).gated(G288)];
-const C259: &[Choice] = &[md(Mod::ScaleVec1X).gated(G289)];
+const C258: &[Choice] = &[md(Mod::KindMxf8f6f4).gated(G293)];
+const C259: &[Choice] = &[md(Mod::ScaleVec1X).gated(G294)];
 const C260: &[Choice] = &[
     ty(Type::Pred),
     ty(Type::B16),
@@ -2825,7 +2845,7 @@ const C261: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C262: &[Choice] = &[ty(Type::Bf16).gated(G295), ty(Type::Bf16x2).gated(G296)];
+const C262: &[Choice] = &[ty(Type::Bf16).gated(G300), ty(Type::Bf16x2).gated(G301)];
 const C263: &[Choice] = &[md(Mod::LdReduce)];
 const C264: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add), md(Mod::And), md(Mod::Or), md(Mod::Xor)];
 const C265: &[Choice] =
@@ -2839,12 +2859,12 @@ const C268: &[Choice] = &[
     ty(Type::Bf16x2).gated(G4),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::E5m2).gated(G298),
-    ty(Type::E5m2x2).gated(G299),
-    ty(Type::E5m2x4).gated(G300),
-    ty(Type::E4m3).gated(G301),
-    ty(Type::E4m3x2).gated(G302),
-    ty(Type::E4m3x4).gated(G303),
+    ty(Type::E5m2).gated(G303),
+    ty(Type::E5m2x2).gated(G304),
+    ty(Type::E5m2x4).gated(G305),
+    ty(Type::E4m3).gated(G306),
+    ty(Type::E4m3x2).gated(G307),
+    ty(Type::E4m3x4).gated(G308),
 ];
 const C269: &[Choice] = &[md(Mod::St)];
 const C270: &[Choice] = &[
@@ -2860,12 +2880,12 @@ const C270: &[Choice] = &[
     ty(Type::Bf16x2).gated(G4),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::E5m2).gated(G298),
-    ty(Type::E5m2x2).gated(G299),
-    ty(Type::E5m2x4).gated(G300),
-    ty(Type::E4m3).gated(G301),
-    ty(Type::E4m3x2).gated(G302),
-    ty(Type::E4m3x4).gated(G303),
+    ty(Type::E5m2).gated(G303),
+    ty(Type::E5m2x2).gated(G304),
+    ty(Type::E5m2x4).gated(G305),
+    ty(Type::E4m3).gated(G306),
+    ty(Type::E4m3x2).gated(G307),
+    ty(Type::E4m3x4).gated(G308),
 ];
 const C271: &[Choice] = &[
     ty(Type::B32),
@@ -2884,9 +2904,9 @@ const C271: &[Choice] = &[
 const C272: &[Choice] = &[md(Mod::Mask)];
 const C273: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
 const C274: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
-const C275: &[Choice] = &[md(Mod::L2EvictLast).gated(G313), md(Mod::L2EvictNormal).gated(G313)];
+const C275: &[Choice] = &[md(Mod::L2EvictLast).gated(G318), md(Mod::L2EvictNormal).gated(G318)];
 const C276: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
-const C277: &[Choice] = &[md(Mod::Tensormap).gated(G314)];
+const C277: &[Choice] = &[md(Mod::Tensormap).gated(G319)];
 const C278: &[Choice] = &[md(Mod::L1)];
 const C279: &[Choice] =
     &[md(Mod::F4e), md(Mod::B4e), md(Mod::Rc8), md(Mod::Ecl), md(Mod::Ecr), md(Mod::Rc16)];
@@ -2946,7 +2966,7 @@ const C286: &[Choice] = &[
 const C287: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
 const C288: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
 const C289: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
-const C290: &[Choice] = &[md(Mod::Inc).gated(G334), md(Mod::Dec).gated(G335)];
+const C290: &[Choice] = &[md(Mod::Inc).gated(G340), md(Mod::Dec).gated(G341)];
 const C291: &[Choice] = &[md(Mod::L), md(Mod::R)];
 const C292: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
 const C293: &[Choice] = &[
@@ -2964,19 +2984,19 @@ const C294: &[Choice] = &[
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamFunc).gated(G176),
+    md(Mod::ParamFunc).gated(G180),
     md(Mod::Shared),
     md(Mod::SharedCta).gated(G25),
     md(Mod::SharedCluster).gated(G26),
 ];
 const C295: &[Choice] =
-    &[md(Mod::Wb).gated(G343), md(Mod::Cg).gated(G343), md(Mod::Cs).gated(G343), md(Mod::Wt).gated(G343)];
+    &[md(Mod::Wb).gated(G350), md(Mod::Cg).gated(G350), md(Mod::Cs).gated(G350), md(Mod::Wt).gated(G350)];
 const C296: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G344),
-    md(Mod::L1EvictUnchanged).gated(G345),
-    md(Mod::L1EvictFirst).gated(G346),
-    md(Mod::L1EvictLast).gated(G347),
-    md(Mod::L1NoAllocate).gated(G348),
+    md(Mod::L1EvictNormal).gated(G351),
+    md(Mod::L1EvictUnchanged).gated(G352),
+    md(Mod::L1EvictFirst).gated(G353),
+    md(Mod::L1EvictLast).gated(G354),
+    md(Mod::L1NoAllocate).gated(G355),
 ];
 const C297: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
 const C298: &[Choice] = &[
@@ -2989,19 +3009,19 @@ const C298: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C299: &[Choice] = &[md(Mod::M16n8).gated(G354)];
-const C300: &[Choice] = &[ty(Type::Bf16).gated(G359), ty(Type::Bf16x2).gated(G360)];
-const C301: &[Choice] = &[ty(Type::F16).gated(G362), ty(Type::Bf16).gated(G363)];
+const C299: &[Choice] = &[md(Mod::M16n8).gated(G361)];
+const C300: &[Choice] = &[ty(Type::Bf16).gated(G366), ty(Type::Bf16x2).gated(G367)];
+const C301: &[Choice] = &[ty(Type::F16).gated(G369), ty(Type::Bf16).gated(G370)];
 const C302: &[Choice] = &[md(Mod::B)];
 const C303: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
-    md(Mod::N3d).gated(G365),
-    md(Mod::A1d).gated(G366),
-    md(Mod::A2d).gated(G366),
+    md(Mod::N3d).gated(G372),
+    md(Mod::A1d).gated(G373),
+    md(Mod::A2d).gated(G373),
 ];
 const C304: &[Choice] =
-    &[md(Mod::Ca).gated(G367), md(Mod::Cg).gated(G367), md(Mod::Cs).gated(G367), md(Mod::Cv).gated(G367)];
+    &[md(Mod::Ca).gated(G374), md(Mod::Cg).gated(G374), md(Mod::Cs).gated(G374), md(Mod::Cv).gated(G374)];
 const C305: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
 const C306: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
 const C307: &[Choice] = &[
@@ -3010,26 +3030,26 @@ const C307: &[Choice] = &[
     md(Mod::Depth),
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
-    md(Mod::ArraySize).gated(G368),
-    md(Mod::MemoryLayout).gated(G369),
+    md(Mod::ArraySize).gated(G375),
+    md(Mod::MemoryLayout).gated(G376),
 ];
 const C308: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
 const C309: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
 const C310: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
 const C311: &[Choice] = &[md(Mod::P)];
-const C312: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G372)];
+const C312: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G379)];
 const C313: &[Choice] =
-    &[md(Mod::Wb).gated(G374), md(Mod::Cg).gated(G374), md(Mod::Cs).gated(G374), md(Mod::Wt).gated(G374)];
-const C314: &[Choice] = &[ty(Type::Bf16).gated(G379), ty(Type::Bf16x2).gated(G380)];
+    &[md(Mod::Wb).gated(G381), md(Mod::Cg).gated(G381), md(Mod::Cs).gated(G381), md(Mod::Wt).gated(G381)];
+const C314: &[Choice] = &[ty(Type::Bf16).gated(G386), ty(Type::Bf16x2).gated(G387)];
 const C315: &[Choice] = &[md(Mod::Alloc)];
 const C316: &[Choice] = &[md(Mod::Dealloc)];
 const C317: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
 const C318: &[Choice] = &[md(Mod::Ld)];
 const C319: &[Choice] = &[
-    md(Mod::N16x64b).gated(G386),
-    md(Mod::N16x128b).gated(G387),
-    md(Mod::N16x256b).gated(G388),
-    md(Mod::N32x32b).gated(G389),
+    md(Mod::N16x64b).gated(G393),
+    md(Mod::N16x128b).gated(G394),
+    md(Mod::N16x256b).gated(G395),
+    md(Mod::N32x32b).gated(G396),
 ];
 const C320: &[Choice] = &[
     md(Mod::X1),
@@ -3042,62 +3062,62 @@ const C320: &[Choice] = &[
     md(Mod::X128),
 ];
 const C321: &[Choice] = &[md(Mod::Pack16b)];
-const C322: &[Choice] = &[md(Mod::N16x32bx2).gated(G391)];
+const C322: &[Choice] = &[md(Mod::N16x32bx2).gated(G398)];
 const C323: &[Choice] = &[md(Mod::Unpack16b)];
 const C324: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
 const C325: &[Choice] = &[md(Mod::Cp)];
 const C326: &[Choice] =
-    &[md(Mod::N128x256b).gated(G394), md(Mod::N4x256b).gated(G395), md(Mod::N128x128b).gated(G396)];
-const C327: &[Choice] = &[md(Mod::N64x128b).gated(G398)];
+    &[md(Mod::N128x256b).gated(G401), md(Mod::N4x256b).gated(G402), md(Mod::N128x128b).gated(G403)];
+const C327: &[Choice] = &[md(Mod::N64x128b).gated(G405)];
 const C328: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
-const C329: &[Choice] = &[md(Mod::N32x128b).gated(G399)];
+const C329: &[Choice] = &[md(Mod::N32x128b).gated(G406)];
 const C330: &[Choice] = &[md(Mod::Warpx4)];
 const C331: &[Choice] = &[md(Mod::Shift)];
 const C332: &[Choice] = &[md(Mod::Down)];
 const C333: &[Choice] = &[md(Mod::Mma)];
 const C334: &[Choice] = &[
-    md(Mod::KindF16).gated(G401),
-    md(Mod::KindTf32).gated(G402),
-    md(Mod::KindF8f6f4).gated(G271),
-    md(Mod::KindI8).gated(G403),
+    md(Mod::KindF16).gated(G408),
+    md(Mod::KindTf32).gated(G409),
+    md(Mod::KindF8f6f4).gated(G276),
+    md(Mod::KindI8).gated(G410),
 ];
 const C335: &[Choice] = &[
-    md(Mod::CollectorAFill).gated(G404),
-    md(Mod::CollectorAUse).gated(G405),
-    md(Mod::CollectorALastuse).gated(G406),
-    md(Mod::CollectorADiscard).gated(G407),
+    md(Mod::CollectorAFill).gated(G411),
+    md(Mod::CollectorAUse).gated(G412),
+    md(Mod::CollectorALastuse).gated(G413),
+    md(Mod::CollectorADiscard).gated(G414),
 ];
 const C336: &[Choice] = &[md(Mod::CtaGroup1)];
 const C337: &[Choice] = &[md(Mod::CtaGroup2)];
-const C338: &[Choice] = &[md(Mod::Ashift).gated(G410)];
+const C338: &[Choice] = &[md(Mod::Ashift).gated(G417)];
 const C339: &[Choice] = &[md(Mod::Sp)];
 const C340: &[Choice] =
-    &[md(Mod::KindMxf8f6f4).gated(G288), md(Mod::KindMxf4).gated(G281), md(Mod::KindMxf4nvf4).gated(G285)];
+    &[md(Mod::KindMxf8f6f4).gated(G293), md(Mod::KindMxf4).gated(G286), md(Mod::KindMxf4nvf4).gated(G290)];
 const C341: &[Choice] = &[
-    md(Mod::ScaleVec1X).gated(G289),
-    md(Mod::ScaleVec2X).gated(G283),
-    md(Mod::ScaleVec4X).gated(G286),
-    md(Mod::Block16).gated(G411),
-    md(Mod::Block32).gated(G412),
+    md(Mod::ScaleVec1X).gated(G294),
+    md(Mod::ScaleVec2X).gated(G288),
+    md(Mod::ScaleVec4X).gated(G291),
+    md(Mod::Block16).gated(G418),
+    md(Mod::Block32).gated(G419),
 ];
 const C342: &[Choice] = &[md(Mod::Ws)];
 const C343: &[Choice] = &[
-    md(Mod::CollectorB0Fill).gated(G415),
-    md(Mod::CollectorB0Use).gated(G416),
-    md(Mod::CollectorB0Lastuse).gated(G417),
-    md(Mod::CollectorB0Discard).gated(G418),
-    md(Mod::CollectorB1Fill).gated(G419),
-    md(Mod::CollectorB1Use).gated(G420),
-    md(Mod::CollectorB1Lastuse).gated(G421),
-    md(Mod::CollectorB1Discard).gated(G422),
-    md(Mod::CollectorB2Fill).gated(G423),
-    md(Mod::CollectorB2Use).gated(G424),
-    md(Mod::CollectorB2Lastuse).gated(G425),
-    md(Mod::CollectorB2Discard).gated(G426),
-    md(Mod::CollectorB3Fill).gated(G427),
-    md(Mod::CollectorB3Use).gated(G428),
-    md(Mod::CollectorB3Lastuse).gated(G429),
-    md(Mod::CollectorB3Discard).gated(G430),
+    md(Mod::CollectorB0Fill).gated(G422),
+    md(Mod::CollectorB0Use).gated(G423),
+    md(Mod::CollectorB0Lastuse).gated(G424),
+    md(Mod::CollectorB0Discard).gated(G425),
+    md(Mod::CollectorB1Fill).gated(G426),
+    md(Mod::CollectorB1Use).gated(G427),
+    md(Mod::CollectorB1Lastuse).gated(G428),
+    md(Mod::CollectorB1Discard).gated(G429),
+    md(Mod::CollectorB2Fill).gated(G430),
+    md(Mod::CollectorB2Use).gated(G431),
+    md(Mod::CollectorB2Lastuse).gated(G432),
+    md(Mod::CollectorB2Discard).gated(G433),
+    md(Mod::CollectorB3Fill).gated(G434),
+    md(Mod::CollectorB3Use).gated(G435),
+    md(Mod::CollectorB3Lastuse).gated(G436),
+    md(Mod::CollectorB3Discard).gated(G437),
 ];
 const C344: &[Choice] = &[md(Mod::Commit)];
 const C345: &[Choice] = &[md(Mod::MbarrierArriveOne)];
@@ -3130,12 +3150,12 @@ const C354: &[Choice] = &[
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G438),
-    md(Mod::Acube).gated(G438),
-    md(Mod::N2dms).gated(G439),
-    md(Mod::A2dms).gated(G439),
+    md(Mod::Cube).gated(G445),
+    md(Mod::Acube).gated(G445),
+    md(Mod::N2dms).gated(G446),
+    md(Mod::A2dms).gated(G446),
 ];
-const C355: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G440)];
+const C355: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G447)];
 const C356: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
 const C357: &[Choice] = &[md(Mod::Base)];
 const C358: &[Choice] = &[md(Mod::Level)];
@@ -3146,14 +3166,14 @@ const C360: &[Choice] = &[
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G438),
-    md(Mod::Acube).gated(G438),
+    md(Mod::Cube).gated(G445),
+    md(Mod::Acube).gated(G445),
 ];
 const C361: &[Choice] = &[md(Mod::V2)];
-const C362: &[Choice] = &[ty(Type::F16x2).gated(G440)];
+const C362: &[Choice] = &[ty(Type::F16x2).gated(G447)];
 const C363: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
 const C364: &[Choice] =
-    &[md(Mod::N2d), md(Mod::A2d).gated(G450), md(Mod::Cube).gated(G451), md(Mod::Acube).gated(G452)];
+    &[md(Mod::N2d), md(Mod::A2d).gated(G457), md(Mod::Cube).gated(G458), md(Mod::Acube).gated(G459)];
 const C365: &[Choice] = &[md(Mod::N2d), md(Mod::A2d), md(Mod::Cube), md(Mod::Acube)];
 const C366: &[Choice] = &[
     md(Mod::Width),
@@ -3162,15 +3182,15 @@ const C366: &[Choice] = &[
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
     md(Mod::NormalizedCoords),
-    md(Mod::ArraySize).gated(G368),
-    md(Mod::NumMipmapLevels).gated(G456),
-    md(Mod::NumSamples).gated(G457),
+    md(Mod::ArraySize).gated(G375),
+    md(Mod::NumMipmapLevels).gated(G463),
+    md(Mod::NumSamples).gated(G464),
     md(Mod::ForceUnnormalizedCoords),
     md(Mod::FilterMode),
     md(Mod::AddrMode0),
     md(Mod::AddrMode1),
     md(Mod::AddrMode2),
-    md(Mod::MemoryLayout).gated(G369),
+    md(Mod::MemoryLayout).gated(G376),
 ];
 const C367: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
 const C368: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
@@ -3567,7 +3587,7 @@ const M25: &[Mod] = &[Mod::Ftz];
 const M26: &[Mod] = &[Mod::Satfinite];
 const M27: &[Mod] = &[Mod::Const];
 const M28: &[Mod] = &[Mod::Param, Mod::ParamEntry];
-const M29: &[Mod] = &[Mod::Rn, Mod::Rz, Mod::Rm, Mod::Rp];
+const M29: &[Mod] = &[Mod::Rn, Mod::Rz];
 const M30: &[Mod] = &[Mod::Rn];
 const M31: &[Mod] = &[Mod::Cluster];
 const M32: &[Mod] = &[Mod::Acquire, Mod::Release];
@@ -7416,7 +7436,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G144) }],
+        rules: &[
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G144) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G145) },
+        ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
@@ -7433,7 +7456,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G144) }],
+        rules: &[
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G144) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G145) },
+        ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div"),
@@ -7450,7 +7476,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G145) }],
+        rules: &[Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G146) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div"),
@@ -7468,7 +7494,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G146,
+        gates: G147,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
     },
@@ -7503,7 +7529,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G147,
+        gates: G148,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::dp2a"),
     },
@@ -7521,7 +7547,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G148,
+        gates: G149,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::dp4a"),
     },
@@ -7537,7 +7563,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G149,
+        gates: G150,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Elect),
     },
@@ -7563,7 +7589,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G150,
+        gates: G151,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::ex2_approx"),
     },
@@ -7603,9 +7629,9 @@ pub static FORMS: &[Form] = &[
         operands: &[],
         rules: &[
             Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M32), Condition::HasNot(M33)], then: Consequence::Gates(G155) },
+            Rule { when: &[Condition::Has(M32), Condition::HasNot(M33)], then: Consequence::Gates(G156) },
         ],
-        gates: G156,
+        gates: G157,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7619,9 +7645,9 @@ pub static FORMS: &[Form] = &[
         operands: &[],
         rules: &[
             Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M32), Condition::HasNot(M33)], then: Consequence::Gates(G155) },
+            Rule { when: &[Condition::Has(M32), Condition::HasNot(M33)], then: Consequence::Gates(G156) },
         ],
-        gates: G156,
+        gates: G157,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7635,9 +7661,9 @@ pub static FORMS: &[Form] = &[
         operands: &[],
         rules: &[
             Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M32), Condition::HasNot(M33)], then: Consequence::Gates(G155) },
+            Rule { when: &[Condition::Has(M32), Condition::HasNot(M33)], then: Consequence::Gates(G156) },
         ],
-        gates: G156,
+        gates: G157,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7651,9 +7677,9 @@ pub static FORMS: &[Form] = &[
         operands: &[],
         rules: &[
             Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M32), Condition::HasNot(M33)], then: Consequence::Gates(G155) },
+            Rule { when: &[Condition::Has(M32), Condition::HasNot(M33)], then: Consequence::Gates(G156) },
         ],
-        gates: G156,
+        gates: G157,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7666,7 +7692,7 @@ pub static FORMS: &[Form] = &[
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G160,
+        gates: G161,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7679,7 +7705,7 @@ pub static FORMS: &[Form] = &[
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G160,
+        gates: G161,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7697,7 +7723,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G161,
+        gates: G162,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7718,7 +7744,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G161,
+        gates: G162,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7737,7 +7763,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G161,
+        gates: G162,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7756,7 +7782,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G161,
+        gates: G162,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7773,8 +7799,11 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
-        gates: G162,
+        rules: &[
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G163) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G164) },
+        ],
+        gates: G165,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -7792,7 +7821,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G163,
+        gates: G166,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -7810,7 +7839,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G164,
+        gates: G167,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -7918,7 +7947,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G162,
+        gates: G171,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::fma"),
     },
@@ -7936,7 +7965,7 @@ pub static FORMS: &[Form] = &[
             read("offset", Kind::Source, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G168,
+        gates: G172,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::fns"),
     },
@@ -7952,7 +7981,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G169,
+        gates: G173,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GetCtaRank),
     },
@@ -7965,7 +7994,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G172,
+        gates: G176,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GridDepControl),
     },
@@ -7984,7 +8013,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G139) },
             Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G140) },
         ],
-        gates: G173,
+        gates: G177,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::IsSpaceP),
     },
@@ -8000,7 +8029,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Fixed(Type::U64)),
         ],
         rules: &[],
-        gates: G174,
+        gates: G178,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::istypep"),
     },
@@ -8034,9 +8063,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G179) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G182) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G182) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G183) },
             Rule {
                 when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
@@ -8053,7 +8082,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G180) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G184) },
             Rule {
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
@@ -8110,9 +8139,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G179) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G182) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G182) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G183) },
             Rule {
                 when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
@@ -8129,7 +8158,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G180) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G184) },
             Rule {
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
@@ -8181,9 +8210,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G179) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G182) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G182) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G183) },
             Rule {
                 when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
@@ -8200,7 +8229,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G180) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G184) },
             Rule {
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
@@ -8258,9 +8287,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G179) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G182) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G182) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G183) },
             Rule {
                 when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
@@ -8277,7 +8306,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G180) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G184) },
             Rule {
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
@@ -8326,9 +8355,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G179) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G182) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G182) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G183) },
             Rule {
                 when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
@@ -8345,7 +8374,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G180) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G184) },
             Rule {
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
@@ -8401,9 +8430,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G179) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G182) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G182) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G183) },
             Rule {
                 when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
@@ -8420,7 +8449,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G180) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G184) },
             Rule {
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
@@ -8469,9 +8498,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G179) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G182) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G182) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G183) },
             Rule {
                 when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
@@ -8488,7 +8517,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G180) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G184) },
             Rule {
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
@@ -8526,7 +8555,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G189,
+        gates: G193,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8550,7 +8579,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G189,
+        gates: G193,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8574,7 +8603,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G189,
+        gates: G193,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8598,7 +8627,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G190,
+        gates: G194,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8622,7 +8651,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G190,
+        gates: G194,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8646,7 +8675,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G190,
+        gates: G194,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8671,7 +8700,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G190,
+        gates: G196,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8696,7 +8725,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G190,
+        gates: G196,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8720,7 +8749,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G192,
+        gates: G197,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8744,7 +8773,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G192,
+        gates: G197,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8760,7 +8789,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M5)], then: Consequence::Gates(G179) },
+            Rule { when: &[Condition::HasNot(M5)], then: Consequence::Gates(G183) },
             Rule {
                 when: &[Condition::Has(M8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
@@ -8770,7 +8799,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
         ],
-        gates: G193,
+        gates: G198,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
     },
@@ -8802,7 +8831,7 @@ pub static FORMS: &[Form] = &[
             read("immLut", Kind::Immediate, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G194,
+        gates: G199,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -8822,7 +8851,7 @@ pub static FORMS: &[Form] = &[
             read("q", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G195,
+        gates: G200,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -8840,7 +8869,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G196,
+        gates: G201,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
     },
@@ -8857,7 +8886,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G197) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G202) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
@@ -8930,7 +8959,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G14) }],
-        gates: G198,
+        gates: G203,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::mad"),
     },
@@ -8984,7 +9013,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G199,
+        gates: G204,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::madc"),
     },
@@ -9002,7 +9031,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G14) }],
-        gates: G199,
+        gates: G204,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::madc"),
     },
@@ -9019,7 +9048,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G200,
+        gates: G205,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mapa),
     },
@@ -9036,7 +9065,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G201,
+        gates: G206,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -9053,7 +9082,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G201,
+        gates: G206,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -9128,7 +9157,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G205,
+        gates: G210,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::max3"),
     },
@@ -9144,7 +9173,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G206) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G211) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
@@ -9167,7 +9196,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G206) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G211) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
@@ -9235,7 +9264,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G209) }],
+        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G214) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
@@ -9252,7 +9281,7 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
         rules: &[],
-        gates: G210,
+        gates: G215,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9265,7 +9294,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G211,
+        gates: G216,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9277,8 +9306,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G212) }],
-        gates: G213,
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G217) }],
+        gates: G218,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9296,8 +9325,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G212) }],
-        gates: G213,
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G217) }],
+        gates: G218,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9309,8 +9338,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G212) }],
-        gates: G214,
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G217) }],
+        gates: G219,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9328,8 +9357,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G212) }],
-        gates: G214,
+        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G217) }],
+        gates: G219,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9344,8 +9373,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G212) }],
-        gates: G215,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G217) }],
+        gates: G220,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9366,8 +9395,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G212) }],
-        gates: G215,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G217) }],
+        gates: G220,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9384,10 +9413,10 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M47)], then: Consequence::Gates(G218) },
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G212) },
+            Rule { when: &[Condition::HasNot(M47)], then: Consequence::Gates(G223) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G217) },
         ],
-        gates: G215,
+        gates: G220,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9410,10 +9439,10 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M47)], then: Consequence::Gates(G218) },
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G212) },
+            Rule { when: &[Condition::HasNot(M47)], then: Consequence::Gates(G223) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G217) },
         ],
-        gates: G215,
+        gates: G220,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9429,8 +9458,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G219) }],
-        gates: G215,
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G224) }],
+        gates: G220,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9453,8 +9482,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G219) }],
-        gates: G215,
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G224) }],
+        gates: G220,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9475,8 +9504,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G212) }],
-        gates: G220,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G217) }],
+        gates: G225,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9499,8 +9528,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G212) }],
-        gates: G220,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G217) }],
+        gates: G225,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9515,8 +9544,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G212) }],
-        gates: G223,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G217) }],
+        gates: G228,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9537,8 +9566,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G212) }],
-        gates: G223,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G217) }],
+        gates: G228,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9555,10 +9584,10 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M47)], then: Consequence::Gates(G226) },
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G212) },
+            Rule { when: &[Condition::HasNot(M47)], then: Consequence::Gates(G231) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G217) },
         ],
-        gates: G223,
+        gates: G228,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9581,10 +9610,10 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M47)], then: Consequence::Gates(G226) },
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G212) },
+            Rule { when: &[Condition::HasNot(M47)], then: Consequence::Gates(G231) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G217) },
         ],
-        gates: G223,
+        gates: G228,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9605,8 +9634,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G227) }],
-        gates: G223,
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G232) }],
+        gates: G228,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9629,8 +9658,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G227) }],
-        gates: G223,
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G232) }],
+        gates: G228,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9651,8 +9680,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G212) }],
-        gates: G228,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G217) }],
+        gates: G233,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9675,8 +9704,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G212) }],
-        gates: G228,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G217) }],
+        gates: G233,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9692,8 +9721,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G212) }],
-        gates: G231,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G217) }],
+        gates: G236,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9715,8 +9744,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G212) }],
-        gates: G231,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G217) }],
+        gates: G236,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9732,8 +9761,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G212) }],
-        gates: G234,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G217) }],
+        gates: G239,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9756,8 +9785,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G212) }],
-        gates: G234,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G217) }],
+        gates: G239,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9774,8 +9803,8 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G212) }],
-        gates: G237,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G217) }],
+        gates: G242,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9798,8 +9827,8 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G212) }],
-        gates: G237,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G217) }],
+        gates: G242,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9816,8 +9845,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G212) }],
-        gates: G240,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G217) }],
+        gates: G245,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9841,8 +9870,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G212) }],
-        gates: G240,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G217) }],
+        gates: G245,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9858,7 +9887,7 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G243,
+        gates: G248,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9871,7 +9900,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G245,
+        gates: G250,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -9884,7 +9913,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G246,
+        gates: G251,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -9959,7 +9988,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G247,
+        gates: G252,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::min3"),
     },
@@ -9975,7 +10004,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G248) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G253) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
@@ -9998,7 +10027,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G248) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G253) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
@@ -10066,7 +10095,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G251) }],
+        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G256) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
@@ -10098,7 +10127,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(3, T38)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
         }],
-        gates: G252,
+        gates: G257,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10126,8 +10155,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G253) },
-            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G254) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G258) },
+            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G259) },
             Rule {
                 when: &[Condition::TypeIn(3, T38)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
@@ -10137,7 +10166,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G255,
+        gates: G260,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10165,10 +10194,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G256) },
-            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G254) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G261) },
+            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G259) },
         ],
-        gates: G255,
+        gates: G260,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10196,11 +10225,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G257) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G256) },
-            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G254) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G262) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G261) },
+            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G259) },
         ],
-        gates: G255,
+        gates: G260,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10229,12 +10258,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G258) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G259) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G260) },
-            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G261) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G263) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G264) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G265) },
+            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G266) },
         ],
-        gates: G255,
+        gates: G260,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10263,11 +10292,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G262) },
-            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G254) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G263) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G267) },
+            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G259) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G268) },
         ],
-        gates: G255,
+        gates: G260,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10296,11 +10325,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G264) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G263) },
-            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G265) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G269) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G268) },
+            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G270) },
         ],
-        gates: G255,
+        gates: G260,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10330,12 +10359,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G267) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G268) },
-            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G269) },
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G272) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G273) },
+            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G274) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G275) },
         ],
-        gates: G255,
+        gates: G260,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10364,9 +10393,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G272) },
-            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G273) },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G274) },
+            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G277) },
+            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G278) },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G279) },
             Rule {
                 when: &[Condition::TypeIn(3, T38)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
@@ -10376,7 +10405,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G275,
+        gates: G280,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10405,7 +10434,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G274) },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G279) },
             Rule {
                 when: &[Condition::TypeIn(3, T38)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
@@ -10415,7 +10444,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G276,
+        gates: G281,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10455,7 +10484,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G278,
+        gates: G283,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10495,7 +10524,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G278,
+        gates: G283,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10526,7 +10555,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G278,
+        gates: G283,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10557,7 +10586,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G278,
+        gates: G283,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10588,7 +10617,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G278,
+        gates: G283,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10619,7 +10648,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G278,
+        gates: G283,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10651,7 +10680,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G278,
+        gates: G283,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10683,7 +10712,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[],
-        gates: G278,
+        gates: G283,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10715,7 +10744,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G278,
+        gates: G283,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10747,7 +10776,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[],
-        gates: G278,
+        gates: G283,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10779,8 +10808,8 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[
-            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G279) },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G274) },
+            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G284) },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G279) },
             Rule {
                 when: &[Condition::TypeIn(0, T8)],
                 then: Consequence::Needs(&[Condition::Has(M63)], Fault::Illegal(M64)),
@@ -10798,7 +10827,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G280,
+        gates: G285,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10839,7 +10868,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G276,
+        gates: G281,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10875,7 +10904,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G284,
+        gates: G289,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10915,9 +10944,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M65)],
                 then: Consequence::Needs(&[Condition::TypeIn(4, T39)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M66), Condition::TypeIn(4, T39)], then: Consequence::Gates(G287) },
+            Rule { when: &[Condition::Has(M66), Condition::TypeIn(4, T39)], then: Consequence::Gates(G292) },
         ],
-        gates: G284,
+        gates: G289,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10953,7 +10982,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G284,
+        gates: G289,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10992,7 +11021,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G290,
+        gates: G295,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11035,9 +11064,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M65)],
                 then: Consequence::Needs(&[Condition::TypeIn(4, T39)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M66), Condition::TypeIn(4, T39)], then: Consequence::Gates(G287) },
+            Rule { when: &[Condition::Has(M66), Condition::TypeIn(4, T39)], then: Consequence::Gates(G292) },
         ],
-        gates: G290,
+        gates: G295,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11076,7 +11105,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G284,
+        gates: G289,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11130,7 +11159,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G291,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MovMatrix),
     },
@@ -11146,7 +11175,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G292) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G297) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -11164,7 +11193,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G293,
+        gates: G298,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
     },
@@ -11180,7 +11209,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G294) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G299) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -11298,7 +11327,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Types),
             },
         ],
-        gates: G297,
+        gates: G302,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11331,7 +11360,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Types),
             },
         ],
-        gates: G297,
+        gates: G302,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11364,7 +11393,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Types),
             },
         ],
-        gates: G297,
+        gates: G302,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11388,7 +11417,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M67)], then: Consequence::Gates(G304) },
+            Rule { when: &[Condition::Has(M67)], then: Consequence::Gates(G309) },
             Rule {
                 when: &[Condition::Has(M67)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M67)),
@@ -11430,7 +11459,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
             },
         ],
-        gates: G297,
+        gates: G302,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11455,7 +11484,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M67)], then: Consequence::Gates(G304) },
+            Rule { when: &[Condition::Has(M67)], then: Consequence::Gates(G309) },
             Rule {
                 when: &[Condition::Has(M67)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M67)),
@@ -11497,7 +11526,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
             },
         ],
-        gates: G297,
+        gates: G302,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11522,7 +11551,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M67)], then: Consequence::Gates(G304) },
+            Rule { when: &[Condition::Has(M67)], then: Consequence::Gates(G309) },
             Rule {
                 when: &[Condition::Has(M67)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M67)),
@@ -11564,7 +11593,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
             },
         ],
-        gates: G297,
+        gates: G302,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11607,7 +11636,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
         ],
-        gates: G305,
+        gates: G310,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -11651,7 +11680,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
         ],
-        gates: G305,
+        gates: G310,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -11695,7 +11724,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
         ],
-        gates: G305,
+        gates: G310,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -11746,7 +11775,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T51)], Fault::Types),
             },
         ],
-        gates: G306,
+        gates: G311,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -11799,7 +11828,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T51)], Fault::Types),
             },
         ],
-        gates: G306,
+        gates: G311,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -11852,7 +11881,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T51)], Fault::Types),
             },
         ],
-        gates: G306,
+        gates: G311,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -11865,7 +11894,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Source, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G307,
+        gates: G312,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Nanosleep),
     },
@@ -11903,7 +11932,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G308) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G313) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::neg"),
@@ -11973,7 +12002,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 15)],
         rules: &[],
-        gates: G309,
+        gates: G314,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -11986,7 +12015,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G310,
+        gates: G315,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -11999,7 +12028,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G311,
+        gates: G316,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::popc"),
     },
@@ -12012,7 +12041,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G312,
+        gates: G317,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -12025,7 +12054,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G312,
+        gates: G317,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -12038,7 +12067,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G312,
+        gates: G317,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -12051,7 +12080,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G315,
+        gates: G320,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -12069,7 +12098,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G316,
+        gates: G321,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::prmt"),
     },
@@ -12081,7 +12110,10 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G317) }],
+        rules: &[
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G322) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G323) },
+        ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
@@ -12094,7 +12126,10 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G317) }],
+        rules: &[
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G322) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G323) },
+        ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -12107,7 +12142,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G318) }],
+        rules: &[Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G324) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -12121,7 +12156,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G319,
+        gates: G325,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
     },
@@ -12155,7 +12190,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G320,
+        gates: G326,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12191,7 +12226,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G320,
+        gates: G326,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12220,13 +12255,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G321) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G327) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G322,
+        gates: G328,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12260,7 +12295,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G320,
+        gates: G326,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12293,7 +12328,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G320,
+        gates: G326,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12327,7 +12362,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G320,
+        gates: G326,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12358,10 +12393,10 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
             Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G44) },
-            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G323) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G321) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G329) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G327) },
         ],
-        gates: G320,
+        gates: G326,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12392,11 +12427,11 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
             Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G44) },
-            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G323) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G329) },
             Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T8)], then: Consequence::Gates(G37) },
             Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T9)], then: Consequence::Gates(G46) },
         ],
-        gates: G320,
+        gates: G326,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12427,11 +12462,11 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
             Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G44) },
-            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G323) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G329) },
             Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T10)], then: Consequence::Gates(G41) },
             Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T11)], then: Consequence::Gates(G46) },
         ],
-        gates: G320,
+        gates: G326,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12473,7 +12508,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T40)], Fault::Types),
             },
         ],
-        gates: G324,
+        gates: G330,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreAsync),
     },
@@ -12494,14 +12529,14 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G325) },
+            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G331) },
             Rule {
                 when: &[Condition::Has(M69)],
                 then: Consequence::Needs(&[Condition::Has(M70)], Fault::Illegal(M69)),
             },
-            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G326) },
+            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G332) },
         ],
-        gates: G324,
+        gates: G330,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12518,7 +12553,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G327,
+        gates: G333,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -12535,7 +12570,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G327,
+        gates: G333,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -12558,7 +12593,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G328,
+        gates: G334,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -12627,7 +12662,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G329,
+        gates: G335,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
     },
@@ -12843,7 +12878,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T59)], Fault::Comparison),
             },
         ],
-        gates: G330,
+        gates: G336,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12874,7 +12909,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T59)], Fault::Comparison),
             },
         ],
-        gates: G330,
+        gates: G336,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12894,7 +12929,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M71)],
             then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
         }],
-        gates: G331,
+        gates: G337,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12921,7 +12956,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M71)],
             then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
         }],
-        gates: G331,
+        gates: G337,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12941,7 +12976,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M71)],
             then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
         }],
-        gates: G330,
+        gates: G336,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12962,7 +12997,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M71)],
             then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
         }],
-        gates: G330,
+        gates: G336,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12983,7 +13018,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M71)],
                 then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T18)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::TypeIn(0, T18)], then: Consequence::Gates(G338) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -13013,7 +13048,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M71)],
                 then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T18)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::TypeIn(0, T18)], then: Consequence::Gates(G338) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -13035,7 +13070,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M71)],
             then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
         }],
-        gates: G333,
+        gates: G339,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -13056,7 +13091,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M71)],
             then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
         }],
-        gates: G333,
+        gates: G339,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -13240,7 +13275,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M71)],
             then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
         }],
-        gates: G336,
+        gates: G342,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -13261,7 +13296,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M71)],
             then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
         }],
-        gates: G336,
+        gates: G342,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -13281,7 +13316,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M71)],
             then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
         }],
-        gates: G337,
+        gates: G343,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -13302,7 +13337,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M71)],
             then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
         }],
-        gates: G337,
+        gates: G343,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -13320,7 +13355,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G338,
+        gates: G344,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::shf"),
     },
@@ -13338,7 +13373,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G339,
+        gates: G345,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -13357,7 +13392,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G340,
+        gates: G346,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -13452,7 +13487,10 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G341) }],
+        rules: &[
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G348) },
+        ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt_approx"),
@@ -13465,7 +13503,10 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G341) }],
+        rules: &[
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G348) },
+        ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -13478,7 +13519,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G342) }],
+        rules: &[Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G349) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -13512,9 +13553,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G179) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G182) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G182) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G183) },
             Rule {
                 when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
@@ -13531,7 +13572,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G180) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G184) },
             Rule {
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
@@ -13583,9 +13624,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G179) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G182) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G182) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G183) },
             Rule {
                 when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
@@ -13602,7 +13643,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G180) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G184) },
             Rule {
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
@@ -13649,9 +13690,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G179) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G182) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G182) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G183) },
             Rule {
                 when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
@@ -13668,7 +13709,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G180) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G184) },
             Rule {
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
@@ -13721,9 +13762,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G179) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G182) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G182) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G183) },
             Rule {
                 when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
@@ -13740,7 +13781,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G180) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G184) },
             Rule {
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
@@ -13785,9 +13826,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G179) },
+            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G182) },
+            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G182) },
+            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G183) },
             Rule {
                 when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
@@ -13804,7 +13845,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G180) },
+            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G184) },
             Rule {
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
@@ -13849,7 +13890,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
             then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
         }],
-        gates: G349,
+        gates: G356,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreAsync),
     },
@@ -13869,14 +13910,14 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G325) },
+            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G331) },
             Rule {
                 when: &[Condition::Has(M69)],
                 then: Consequence::Needs(&[Condition::Has(M70)], Fault::Illegal(M69)),
             },
-            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G350) },
+            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G357) },
         ],
-        gates: G349,
+        gates: G356,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::St),
     },
@@ -13889,7 +13930,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G351,
+        gates: G358,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackRestore),
     },
@@ -13902,7 +13943,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G352,
+        gates: G359,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackSave),
     },
@@ -13926,7 +13967,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G353,
+        gates: G360,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -13950,7 +13991,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G353,
+        gates: G360,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -13974,7 +14015,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G353,
+        gates: G360,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -13998,7 +14039,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G355,
+        gates: G362,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14022,7 +14063,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G355,
+        gates: G362,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14046,7 +14087,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G355,
+        gates: G362,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14062,7 +14103,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G356) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G363) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -14080,7 +14121,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G357,
+        gates: G364,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
     },
@@ -14096,7 +14137,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G358) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G365) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -14182,7 +14223,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G14) }],
-        gates: G361,
+        gates: G368,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::sub"),
     },
@@ -14216,7 +14257,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G364,
+        gates: G371,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::subc"),
     },
@@ -14233,7 +14274,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G14) }],
-        gates: G364,
+        gates: G371,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::subc"),
     },
@@ -14299,13 +14340,13 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M7)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T40)], Fault::Illegal(M7)),
             },
-            Rule { when: &[Condition::Has(M7), Condition::TypeIn(0, T2)], then: Consequence::Gates(G370) },
+            Rule { when: &[Condition::Has(M7), Condition::TypeIn(0, T2)], then: Consequence::Gates(G377) },
             Rule {
                 when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M74)),
             },
         ],
-        gates: G371,
+        gates: G378,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sured),
     },
@@ -14327,7 +14368,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M75)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M75)),
         }],
-        gates: G373,
+        gates: G380,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sured),
     },
@@ -14375,8 +14416,8 @@ pub static FORMS: &[Form] = &[
             read("surface", Kind::Texels, Ty::None),
             read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G375) }],
-        gates: G376,
+        rules: &[Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G382) }],
+        gates: G383,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sust),
     },
@@ -14393,7 +14434,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G377,
+        gates: G384,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::szext"),
     },
@@ -14406,7 +14447,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G378,
+        gates: G385,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::tanh_approx"),
     },
@@ -14419,7 +14460,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G378,
+        gates: G385,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -14432,7 +14473,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G378,
+        gates: G385,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -14455,10 +14496,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
         ],
-        gates: G383,
+        gates: G390,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -14480,10 +14521,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
         ],
-        gates: G384,
+        gates: G391,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -14501,10 +14542,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
         ],
-        gates: G385,
+        gates: G392,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -14537,7 +14578,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
             },
         ],
-        gates: G390,
+        gates: G397,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -14571,7 +14612,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
             },
         ],
-        gates: G390,
+        gates: G397,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -14604,7 +14645,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
             },
         ],
-        gates: G392,
+        gates: G399,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorSt),
     },
@@ -14638,7 +14679,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
             },
         ],
-        gates: G392,
+        gates: G399,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorSt),
     },
@@ -14651,7 +14692,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G393,
+        gates: G400,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorOrder),
     },
@@ -14664,10 +14705,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
         ],
-        gates: G397,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14680,10 +14721,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
         ],
-        gates: G397,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14696,10 +14737,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
         ],
-        gates: G397,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14718,10 +14759,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
         ],
-        gates: G397,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14741,10 +14782,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
         ],
-        gates: G397,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14764,10 +14805,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
         ],
-        gates: G397,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14780,10 +14821,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
         ],
-        gates: G400,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorShift),
     },
@@ -14805,15 +14846,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G415) },
             Rule {
                 when: &[Condition::Has(M82)],
                 then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
         ],
-        gates: G409,
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14841,15 +14882,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G415) },
             Rule {
                 when: &[Condition::Has(M82)],
                 then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
         ],
-        gates: G409,
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14877,15 +14918,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G415) },
             Rule {
                 when: &[Condition::Has(M82)],
                 then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
         ],
-        gates: G409,
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14913,15 +14954,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G415) },
             Rule {
                 when: &[Condition::Has(M82)],
                 then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
         ],
-        gates: G409,
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14950,15 +14991,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G415) },
             Rule {
                 when: &[Condition::Has(M82)],
                 then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
         ],
-        gates: G409,
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14987,15 +15028,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G415) },
             Rule {
                 when: &[Condition::Has(M82)],
                 then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
         ],
-        gates: G409,
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15024,15 +15065,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G415) },
             Rule {
                 when: &[Condition::Has(M82)],
                 then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
         ],
-        gates: G409,
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15062,15 +15103,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G415) },
             Rule {
                 when: &[Condition::Has(M82)],
                 then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
         ],
-        gates: G409,
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15100,15 +15141,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G415) },
             Rule {
                 when: &[Condition::Has(M82)],
                 then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
         ],
-        gates: G409,
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15138,15 +15179,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G415) },
             Rule {
                 when: &[Condition::Has(M82)],
                 then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
         ],
-        gates: G409,
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15177,15 +15218,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G415) },
             Rule {
                 when: &[Condition::Has(M82)],
                 then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
         ],
-        gates: G409,
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15216,15 +15257,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G415) },
             Rule {
                 when: &[Condition::Has(M82)],
                 then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
         ],
-        gates: G409,
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15252,8 +15293,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M64), Condition::Has(M84)], then: Consequence::Gates(G413) },
-            Rule { when: &[Condition::Has(M64), Condition::Has(M85)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M64), Condition::Has(M84)], then: Consequence::Gates(G420) },
+            Rule { when: &[Condition::Has(M64), Condition::Has(M85)], then: Consequence::Gates(G421) },
             Rule {
                 when: &[Condition::Has(M86)],
                 then: Consequence::Needs(&[Condition::HasNot(M87)], Fault::Illegal(M86)),
@@ -15270,10 +15311,10 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::Has(M90)], Fault::Missing("scale_vec_size")),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
         ],
-        gates: G409,
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15301,8 +15342,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M64), Condition::Has(M84)], then: Consequence::Gates(G413) },
-            Rule { when: &[Condition::Has(M64), Condition::Has(M85)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M64), Condition::Has(M84)], then: Consequence::Gates(G420) },
+            Rule { when: &[Condition::Has(M64), Condition::Has(M85)], then: Consequence::Gates(G421) },
             Rule {
                 when: &[Condition::Has(M86)],
                 then: Consequence::Needs(&[Condition::HasNot(M87)], Fault::Illegal(M86)),
@@ -15319,10 +15360,10 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::Has(M90)], Fault::Missing("scale_vec_size")),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
         ],
-        gates: G409,
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15352,8 +15393,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M64), Condition::Has(M84)], then: Consequence::Gates(G413) },
-            Rule { when: &[Condition::Has(M64), Condition::Has(M85)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M64), Condition::Has(M84)], then: Consequence::Gates(G420) },
+            Rule { when: &[Condition::Has(M64), Condition::Has(M85)], then: Consequence::Gates(G421) },
             Rule {
                 when: &[Condition::Has(M86)],
                 then: Consequence::Needs(&[Condition::HasNot(M87)], Fault::Illegal(M86)),
@@ -15370,10 +15411,10 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::Has(M90)], Fault::Missing("scale_vec_size")),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
         ],
-        gates: G409,
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15403,8 +15444,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M64), Condition::Has(M84)], then: Consequence::Gates(G413) },
-            Rule { when: &[Condition::Has(M64), Condition::Has(M85)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M64), Condition::Has(M84)], then: Consequence::Gates(G420) },
+            Rule { when: &[Condition::Has(M64), Condition::Has(M85)], then: Consequence::Gates(G421) },
             Rule {
                 when: &[Condition::Has(M86)],
                 then: Consequence::Needs(&[Condition::HasNot(M87)], Fault::Illegal(M86)),
@@ -15421,10 +15462,10 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::Has(M90)], Fault::Missing("scale_vec_size")),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
         ],
-        gates: G409,
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15449,8 +15490,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G408) }],
-        gates: G431,
+        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G415) }],
+        gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15475,8 +15516,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G408) }],
-        gates: G431,
+        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G415) }],
+        gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15503,8 +15544,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G408) }],
-        gates: G431,
+        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G415) }],
+        gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15531,8 +15572,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G408) }],
-        gates: G431,
+        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G415) }],
+        gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15551,10 +15592,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("mbar", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
         ],
-        gates: G432,
+        gates: G439,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCommit),
     },
@@ -15577,10 +15618,10 @@ pub static FORMS: &[Form] = &[
             read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
         ],
-        gates: G432,
+        gates: G439,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCommit),
     },
@@ -15593,7 +15634,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G433,
+        gates: G440,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorOrder),
     },
@@ -15621,9 +15662,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M92)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G434) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G441) },
         ],
-        gates: G435,
+        gates: G442,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapReplace),
     },
@@ -15656,7 +15697,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Types),
             },
         ],
-        gates: G435,
+        gates: G442,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapReplace),
     },
@@ -15682,7 +15723,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G436,
+        gates: G443,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapCopy),
     },
@@ -15695,7 +15736,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("p", Kind::Register, Ty::Fixed(Type::Pred)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G437,
+        gates: G444,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::testp"),
     },
@@ -15717,7 +15758,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
             Rule {
                 when: &[Condition::Has(M97)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
@@ -15750,7 +15791,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
             Rule {
                 when: &[Condition::Has(M98)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M98)),
@@ -15760,7 +15801,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
             },
         ],
-        gates: G442,
+        gates: G449,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15784,7 +15825,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
             Rule {
                 when: &[Condition::Has(M99)],
                 then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M99)),
@@ -15798,7 +15839,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
             },
         ],
-        gates: G443,
+        gates: G450,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15823,8 +15864,8 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G444) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G451) },
             Rule {
                 when: &[Condition::Has(M99)],
                 then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M99)),
@@ -15838,7 +15879,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
             },
         ],
-        gates: G445,
+        gates: G452,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15861,8 +15902,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G446) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G453) },
             Rule {
                 when: &[Condition::Has(M97)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
@@ -15896,8 +15937,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G447) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G454) },
             Rule {
                 when: &[Condition::Has(M98)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M98)),
@@ -15907,7 +15948,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
             },
         ],
-        gates: G442,
+        gates: G449,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15932,8 +15973,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G455) },
             Rule {
                 when: &[Condition::Has(M99)],
                 then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M99)),
@@ -15947,7 +15988,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
             },
         ],
-        gates: G443,
+        gates: G450,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15973,9 +16014,9 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G449) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G444) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G451) },
             Rule {
                 when: &[Condition::Has(M99)],
                 then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M99)),
@@ -15989,7 +16030,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
             },
         ],
-        gates: G445,
+        gates: G452,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16012,8 +16053,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G446) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G453) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -16039,10 +16080,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G447) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G454) },
         ],
-        gates: G442,
+        gates: G449,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16067,10 +16108,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G455) },
         ],
-        gates: G443,
+        gates: G450,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16096,11 +16137,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G449) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G444) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G451) },
         ],
-        gates: G445,
+        gates: G452,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16124,8 +16165,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G446) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G453) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -16152,10 +16193,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G447) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G454) },
         ],
-        gates: G442,
+        gates: G449,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16181,10 +16222,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G455) },
         ],
-        gates: G443,
+        gates: G450,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16211,11 +16252,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G449) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G444) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G451) },
         ],
-        gates: G445,
+        gates: G452,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16237,7 +16278,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
             Rule {
                 when: &[Condition::Has(M97)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
@@ -16270,7 +16311,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
             Rule {
                 when: &[Condition::Has(M98)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M98)),
@@ -16280,7 +16321,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
             },
         ],
-        gates: G442,
+        gates: G449,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16304,7 +16345,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
             Rule {
                 when: &[Condition::Has(M99)],
                 then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M99)),
@@ -16318,7 +16359,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
             },
         ],
-        gates: G443,
+        gates: G450,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16343,8 +16384,8 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G444) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G451) },
             Rule {
                 when: &[Condition::Has(M99)],
                 then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M99)),
@@ -16358,7 +16399,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
             },
         ],
-        gates: G445,
+        gates: G452,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16381,8 +16422,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G446) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G453) },
             Rule {
                 when: &[Condition::Has(M97)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
@@ -16416,8 +16457,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G447) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G454) },
             Rule {
                 when: &[Condition::Has(M98)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M98)),
@@ -16427,7 +16468,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
             },
         ],
-        gates: G442,
+        gates: G449,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16452,8 +16493,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G455) },
             Rule {
                 when: &[Condition::Has(M99)],
                 then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M99)),
@@ -16467,7 +16508,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
             },
         ],
-        gates: G443,
+        gates: G450,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16493,9 +16534,9 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G449) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G444) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G451) },
             Rule {
                 when: &[Condition::Has(M99)],
                 then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M99)),
@@ -16509,7 +16550,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
             },
         ],
-        gates: G445,
+        gates: G452,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16532,8 +16573,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G446) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G453) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -16559,10 +16600,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G447) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G454) },
         ],
-        gates: G442,
+        gates: G449,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16587,10 +16628,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G455) },
         ],
-        gates: G443,
+        gates: G450,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16616,11 +16657,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G449) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G444) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G451) },
         ],
-        gates: G445,
+        gates: G452,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16644,8 +16685,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G446) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G453) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -16672,10 +16713,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G447) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G454) },
         ],
-        gates: G442,
+        gates: G449,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16701,10 +16742,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G455) },
         ],
-        gates: G443,
+        gates: G450,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16731,11 +16772,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G449) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G444) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G451) },
         ],
-        gates: G445,
+        gates: G452,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16757,8 +16798,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
             read("texture", Kind::Texels, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G453) }],
-        gates: G454,
+        rules: &[Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G460) }],
+        gates: G461,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16781,8 +16822,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G453) }],
-        gates: G455,
+        rules: &[Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G460) }],
+        gates: G462,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16805,8 +16846,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G453) }],
-        gates: G455,
+        rules: &[Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G460) }],
+        gates: G462,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16830,8 +16871,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G453) }],
-        gates: G455,
+        rules: &[Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G460) }],
+        gates: G462,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16874,7 +16915,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G458,
+        gates: G465,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Txq),
     },
@@ -16891,7 +16932,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G459,
+        gates: G466,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -16909,7 +16950,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G459,
+        gates: G466,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -16933,7 +16974,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G459,
+        gates: G466,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -16960,7 +17001,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M24)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
         }],
-        gates: G460,
+        gates: G467,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff2"),
     },
@@ -16987,7 +17028,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M24)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
         }],
-        gates: G461,
+        gates: G468,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff4"),
     },
@@ -17004,7 +17045,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G462,
+        gates: G469,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -17022,7 +17063,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G462,
+        gates: G469,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -17046,7 +17087,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G462,
+        gates: G469,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -17073,7 +17114,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M24)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
         }],
-        gates: G463,
+        gates: G470,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add2"),
     },
@@ -17100,7 +17141,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M24)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
         }],
-        gates: G464,
+        gates: G471,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add4"),
     },
@@ -17127,7 +17168,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M24)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
         }],
-        gates: G465,
+        gates: G472,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg2"),
     },
@@ -17154,7 +17195,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M24)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
         }],
-        gates: G466,
+        gates: G473,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg4"),
     },
@@ -17178,7 +17219,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)).negatable(),
         ],
         rules: &[],
-        gates: G467,
+        gates: G474,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -17203,7 +17244,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G467,
+        gates: G474,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -17220,7 +17261,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G468,
+        gates: G475,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -17238,7 +17279,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G468,
+        gates: G475,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -17262,7 +17303,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G468,
+        gates: G475,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -17289,7 +17330,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M24)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
         }],
-        gates: G469,
+        gates: G476,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max2"),
     },
@@ -17316,7 +17357,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M24)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
         }],
-        gates: G470,
+        gates: G477,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max4"),
     },
@@ -17333,7 +17374,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G471,
+        gates: G478,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -17351,7 +17392,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G471,
+        gates: G478,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -17375,7 +17416,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G471,
+        gates: G478,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -17402,7 +17443,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M24)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
         }],
-        gates: G472,
+        gates: G479,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min2"),
     },
@@ -17429,7 +17470,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M24)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
         }],
-        gates: G473,
+        gates: G480,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min4"),
     },
@@ -17444,8 +17485,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G474) }],
-        gates: G475,
+        rules: &[Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G481) }],
+        gates: G482,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -17460,8 +17501,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G474) }],
-        gates: G475,
+        rules: &[Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G481) }],
+        gates: G482,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -17477,8 +17518,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G474) }],
-        gates: G476,
+        rules: &[Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G481) }],
+        gates: G483,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -17494,8 +17535,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G474) }],
-        gates: G476,
+        rules: &[Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G481) }],
+        gates: G483,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -17521,7 +17562,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
             },
         ],
-        gates: G477,
+        gates: G484,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -17548,7 +17589,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
             },
         ],
-        gates: G477,
+        gates: G484,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -17575,7 +17616,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
             },
         ],
-        gates: G477,
+        gates: G484,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -17603,7 +17644,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
             },
         ],
-        gates: G478,
+        gates: G485,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set2"),
     },
@@ -17631,7 +17672,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
             },
         ],
-        gates: G479,
+        gates: G486,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set4"),
     },
@@ -17657,7 +17698,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T30)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G480,
+        gates: G487,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -17684,7 +17725,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T30)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G480,
+        gates: G487,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -17712,7 +17753,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T30)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G480,
+        gates: G487,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -17738,7 +17779,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T30)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G481,
+        gates: G488,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -17765,7 +17806,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T30)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G481,
+        gates: G488,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -17793,7 +17834,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T30)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G481,
+        gates: G488,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -17810,7 +17851,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G482,
+        gates: G489,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -17828,7 +17869,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G482,
+        gates: G489,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -17852,7 +17893,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G482,
+        gates: G489,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -17879,7 +17920,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M24)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
         }],
-        gates: G483,
+        gates: G490,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub2"),
     },
@@ -17906,7 +17947,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M24)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
         }],
-        gates: G484,
+        gates: G491,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub4"),
     },
@@ -17936,7 +17977,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G485,
+        gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17965,7 +18006,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G485,
+        gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -17995,7 +18036,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G485,
+        gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18024,7 +18065,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G485,
+        gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18052,7 +18093,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G485,
+        gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18080,7 +18121,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G485,
+        gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18108,7 +18149,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G486,
+        gates: G493,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18136,7 +18177,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G486,
+        gates: G493,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18165,22 +18206,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T26)],
-                then: Consequence::Gates(G487),
+                then: Consequence::Gates(G494),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G487),
+                then: Consequence::Gates(G494),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G488),
+                then: Consequence::Gates(G495),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T26)],
-                then: Consequence::Gates(G488),
+                then: Consequence::Gates(G495),
             },
         ],
-        gates: G489,
+        gates: G496,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18209,22 +18250,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T26)],
-                then: Consequence::Gates(G487),
+                then: Consequence::Gates(G494),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G487),
+                then: Consequence::Gates(G494),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G488),
+                then: Consequence::Gates(G495),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T26)],
-                then: Consequence::Gates(G488),
+                then: Consequence::Gates(G495),
             },
         ],
-        gates: G489,
+        gates: G496,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18252,7 +18293,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G490,
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18280,7 +18321,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G490,
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18313,7 +18354,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G491,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18345,7 +18386,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G491,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18378,7 +18419,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G491,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18410,7 +18451,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G491,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18441,7 +18482,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G491,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18472,7 +18513,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G491,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18503,7 +18544,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G492,
+        gates: G499,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18534,7 +18575,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G492,
+        gates: G499,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18566,22 +18607,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T26)],
-                then: Consequence::Gates(G493),
+                then: Consequence::Gates(G500),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G493),
+                then: Consequence::Gates(G500),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G494),
+                then: Consequence::Gates(G501),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T26)],
-                then: Consequence::Gates(G494),
+                then: Consequence::Gates(G501),
             },
         ],
-        gates: G495,
+        gates: G502,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18613,22 +18654,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T26)],
-                then: Consequence::Gates(G493),
+                then: Consequence::Gates(G500),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G493),
+                then: Consequence::Gates(G500),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G494),
+                then: Consequence::Gates(G501),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T26)],
-                then: Consequence::Gates(G494),
+                then: Consequence::Gates(G501),
             },
         ],
-        gates: G495,
+        gates: G502,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18641,7 +18682,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G496,
+        gates: G503,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -18654,7 +18695,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G497,
+        gates: G504,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -18667,7 +18708,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G498,
+        gates: G505,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -18693,11 +18734,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
         ],
-        gates: G502,
+        gates: G509,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18723,11 +18764,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
         ],
-        gates: G502,
+        gates: G509,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18753,11 +18794,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
         ],
-        gates: G503,
+        gates: G510,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18783,11 +18824,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
         ],
-        gates: G503,
+        gates: G510,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18812,8 +18853,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G504) }],
-        gates: G503,
+        rules: &[Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G511) }],
+        gates: G510,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18838,8 +18879,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G504) }],
-        gates: G503,
+        rules: &[Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G511) }],
+        gates: G510,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18865,11 +18906,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G504) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G505) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G512) },
         ],
-        gates: G506,
+        gates: G513,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18895,11 +18936,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G504) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G505) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G512) },
         ],
-        gates: G506,
+        gates: G513,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18925,11 +18966,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
         ],
-        gates: G507,
+        gates: G514,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18955,11 +18996,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
         ],
-        gates: G507,
+        gates: G514,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18984,8 +19025,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G508) }],
-        gates: G509,
+        rules: &[Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G515) }],
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19010,8 +19051,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G508) }],
-        gates: G509,
+        rules: &[Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G515) }],
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19036,8 +19077,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G510) }],
-        gates: G511,
+        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G517) }],
+        gates: G518,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19062,8 +19103,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G510) }],
-        gates: G511,
+        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G517) }],
+        gates: G518,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19089,14 +19130,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G504) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G508) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G510) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G517) },
         ],
-        gates: G502,
+        gates: G509,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19122,14 +19163,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G504) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G508) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G510) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G517) },
         ],
-        gates: G507,
+        gates: G514,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19155,13 +19196,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G504) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G505) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G512) },
         ],
-        gates: G506,
+        gates: G513,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19187,14 +19228,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G504) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G508) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G510) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G517) },
         ],
-        gates: G502,
+        gates: G509,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -19220,14 +19261,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G504) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G508) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G510) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G517) },
         ],
-        gates: G507,
+        gates: G514,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -19253,13 +19294,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G504) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G505) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G512) },
         ],
-        gates: G506,
+        gates: G513,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -19286,11 +19327,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(1)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
         ],
-        gates: G502,
+        gates: G509,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19319,11 +19360,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
         ],
-        gates: G503,
+        gates: G510,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19351,8 +19392,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G504) }],
-        gates: G503,
+        rules: &[Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G511) }],
+        gates: G510,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19382,13 +19423,13 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G504) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G505) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G512) },
         ],
-        gates: G506,
+        gates: G513,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19418,11 +19459,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
         ],
-        gates: G507,
+        gates: G514,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19452,11 +19493,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G499) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
         ],
-        gates: G507,
+        gates: G514,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19485,8 +19526,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G508) }],
-        gates: G509,
+        rules: &[Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G515) }],
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19515,8 +19556,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G508) }],
-        gates: G509,
+        rules: &[Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G515) }],
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19547,10 +19588,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G512) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G510) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G519) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G517) },
         ],
-        gates: G511,
+        gates: G518,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
