@@ -49,6 +49,8 @@ pub(crate) struct BodyChecker<'c, 'a> {
     pub(crate) names_tensor: bool,
     /// Does the instruction at hand need nothing for its offset?
     pub(crate) has_plain_offset: bool,
+    /// What was said of modifiers of the instruction at hand that do not go together.
+    pub(crate) refused: Vec<String>,
 }
 
 impl<'a> Checker<'a> {
@@ -73,6 +75,7 @@ impl<'a> Checker<'a> {
             accesses_texels: false,
             names_tensor: false,
             has_plain_offset: false,
+            refused: Vec::new(),
         };
         checker.declare_params(node);
         checker.statements(&block.statements);

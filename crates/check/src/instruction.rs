@@ -34,6 +34,7 @@ impl<'a> BodyChecker<'_, 'a> {
         if self.ends_within_word(node) {
             return;
         }
+        self.refused.clear();
         let selection = self.selection(node);
         self.sink().enter(Stage::Operand);
         self.modifiers(node, &selection, ..=Stage::Words);
@@ -162,7 +163,12 @@ impl<'a> BodyChecker<'_, 'a> {
         {
             self.sink().report(Stage::FormGate, 3, Diagnostic::error(code, node.span, message));
         }
-        for finding in crate::own::check(node, &context, &operands) {
+        let own = crate::own::check(node, &context, &operands);
+        let not_together = own.iter().map(|finding| &finding.message);
+        let not_together =
+            not_together.filter(|m| m.contains("cannot be combined") || m.starts_with("Instruction "));
+        self.refused = not_together.cloned().collect();
+        for finding in own {
             let diagnostic = Diagnostic::error(finding.code, finding.span, finding.message);
             self.sink().report(finding.stage, finding.place, diagnostic);
         }
@@ -280,6 +286,7 @@ impl<'a> BodyChecker<'_, 'a> {
         if self.ends_within_word(node) {
             return;
         }
+        self.refused.clear();
         let selection = self.selection(node);
         self.sink().enter(Stage::Operand);
         self.modifiers(node, &selection, ..=Stage::Words);

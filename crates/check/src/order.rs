@@ -210,6 +210,9 @@ impl Stage {
             SelectError::Missing { slot: "order" | "relaxed", .. } => Stage::Kind,
             SelectError::Missing { slot: "red", .. } => Stage::EarlyModifier,
             SelectError::Missing { slot: "sync", .. } if opcode == Some(Opcode::Setmaxnreg) => return SHAPE,
+            SelectError::Missing { slot: "aligned", .. } if opcode == Some(Opcode::Setmaxnreg) => {
+                return (Stage::Own, crate::own::WAY.into());
+            }
             SelectError::Missing { slot: "kind" | "cta_group" | "cta_group::1", .. }
                 if opcode == Some(Opcode::Tcgen05) =>
             {

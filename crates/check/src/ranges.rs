@@ -15,13 +15,10 @@ use crate::order::Stage;
 pub(crate) fn stage(form: &Form) -> (Stage, u16) {
     let (among_modifiers, place) = crate::order::SHAPE;
     match form.opcode {
-        Opcode::Cp | Opcode::Mbarrier => (Stage::Own, crate::own::RANGE),
-        Opcode::Bar
-        | Opcode::Barrier
-        | Opcode::Setmaxnreg
-        | Opcode::Tcgen05
-        | Opcode::Tensormap
-        | Opcode::Wgmma => (among_modifiers, place as u16 - 1),
+        Opcode::Cp | Opcode::Mbarrier | Opcode::Setmaxnreg => (Stage::Own, crate::own::RANGE),
+        Opcode::Bar | Opcode::Barrier | Opcode::Tcgen05 | Opcode::Tensormap | Opcode::Wgmma => {
+            (among_modifiers, place as u16 - 1)
+        }
         Opcode::Createpolicy => (Stage::Other, 0),
         _ => (Stage::Range, 0),
     }

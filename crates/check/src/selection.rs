@@ -216,6 +216,12 @@ impl<'a> BodyChecker<'_, 'a> {
     ) {
         for finding in selection.findings.iter().filter(|finding| stages.contains(&finding.stage)) {
             match &finding.fault {
+                // It was said with what it does not go.
+                Fault::Select(SelectError::Illegal { index, .. })
+                    if node.modifiers.get(*index).is_some_and(|modifier| {
+                        let word = format!("'.{}'", modifier.text);
+                        self.refused.iter().any(|message| message.contains(&word))
+                    }) => {}
                 Fault::Select(error) => {
                     self.report_select(node, selection, error, finding.stage, finding.index)
                 }
