@@ -15,7 +15,12 @@ pub(crate) struct LaneRows {
     block_lanes: usize,
     /// The last column, the last row of a block, and the last block.
     last: (i64, i64, i64),
+    /// `2^INVERSE_SHIFT / block_lanes`, rounded up: a lane times it, shifted back, is the lane's block.
+    inverse: u32,
 }
+
+/// Bits behind the point of [`LaneRows::inverse`]: the error of a product, less than `CHUNK_LANES` for each lane, stays below a unit.
+const INVERSE_SHIFT: u32 = 2 * CHUNK_LANES.ilog2() + 1;
 
 impl LaneRows {
     /// The rows of chunks of `blocks` blocks of this extent, or of `lanes` lanes of one.
@@ -24,7 +29,8 @@ impl LaneRows {
         if blocks > 1 && !threads.is_multiple_of(WARP_LANES) {
             let last = (threads as i64 - 1, 0, blocks as i64 - 1);
             let shift = CHUNK_LANES.ilog2();
-            return LaneRows { shift, lanes, width: threads, in_block: 1, block_lanes: threads, last };
+            let (in_block, block_lanes, inverse) = (1, threads, inverse(threads));
+            return LaneRows { shift, lanes, width: threads, in_block, block_lanes, last, inverse };
         }
         let width = match block[0] as usize {
             // A row of a block with several.
@@ -36,7 +42,8 @@ impl LaneRows {
         let in_block = block_lanes >> shift | usize::from(block_lanes < 1 << shift);
         let width = (1 << shift).min(lanes);
         let last = (width as i64 - 1, in_block as i64 - 1, blocks as i64 - 1);
-        LaneRows { shift, lanes, width, in_block, block_lanes: in_block * width, last }
+        let block_lanes = in_block * width;
+        LaneRows { shift, lanes, width, in_block, block_lanes, last, inverse: inverse(block_lanes) }
     }
 
     /// Lanes of a row.
@@ -81,7 +88,8 @@ impl LaneRows {
 
     /// The block of a lane.
     pub fn block_of(self, lane: usize) -> usize {
-        if self.last.2 == 0 { 0 } else { lane / self.block_lanes }
+        // Divisions are slow, and this is done for every group.
+        if self.last.2 == 0 { 0 } else { ((lane as u32 * self.inverse) >> INVERSE_SHIFT) as usize }
     }
 
     /// The least and the greatest of `column * step + row * pitch + block * block_stride`, for steps well below 2^56.
@@ -94,14 +102,16 @@ impl LaneRows {
     /// Column, row and block of a lane.
     #[inline]
     pub fn place(self, lane: usize) -> (u64, u64, u64) {
-        // Divisions are slow, those of 64 bits slower.
-        let (block, lane) = match self.last.2 {
-            0 => (0, lane),
-            _ => (lane as u32 / self.block_lanes as u32, (lane as u32 % self.block_lanes as u32) as usize),
-        };
+        let block = self.block_of(lane);
+        let lane = lane - block * self.block_lanes;
         let (column, row) = (lane & ((1 << self.shift) - 1), lane >> self.shift);
-        (column as u64, row as u64, block.into())
+        (column as u64, row as u64, block as u64)
     }
+}
+
+/// See [`LaneRows::inverse`].
+fn inverse(block_lanes: usize) -> u32 {
+    (1usize << INVERSE_SHIFT).div_ceil(block_lanes.max(1)) as u32
 }
 
 /// The lanes' values are `base + column * step + row * pitch + block * block_stride`, cut to the slot's width.
@@ -183,5 +193,22 @@ impl Scalar {
             return None;
         }
         Some(rows.ends(self.step as i64, self.pitch as i64, self.block_stride as i64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_block_of_a_lane_is_found_without_dividing() {
+        for threads in 1..=CHUNK_LANES {
+            let rows = LaneRows::of([threads as u32, 1, 1], 2 * threads, 2);
+            for lane in 0..CHUNK_LANES {
+                assert_eq!(rows.block_of(lane), lane / threads, "lane {lane}, blocks of {threads}");
+                let (column, row, block) = rows.place(lane);
+                assert_eq!(block as usize * threads + (row as usize * rows.width()) + column as usize, lane);
+            }
+        }
     }
 }
