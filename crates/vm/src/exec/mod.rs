@@ -276,19 +276,28 @@ impl<'l> Chunk<'l> {
             return Some(path);
         }
         self.wake(shared);
-        let rank = |chunk: &Self, p: &Path| (p.yields, !chunk.frames[p.frame].depth, p.block);
-        let best = (0..self.paths.len())
-            .filter(|&i| self.paths[i].wait == Wait::Ready)
-            .min_by_key(|&i| rank(self, &self.paths[i]))?;
+        // The least of these numbers runs first: who gave its turn away less often, stands deeper, stands lower. Where lanes diverge,
+        // paths are many, each is large, and this is done for each of them.
+        let (mut best, mut depth_of) = (None, (u32::MAX, 0));
+        for (i, p) in self.paths.iter().enumerate().filter(|(_, p)| p.wait == Wait::Ready) {
+            if depth_of.0 != p.frame {
+                depth_of = (p.frame, self.frames[p.frame].depth);
+            }
+            let rank = u128::from(p.yields) << 64 | u128::from(!depth_of.1) << 32 | u128::from(p.block);
+            if best.is_none_or(|(_, least)| rank < least) {
+                best = Some((i, rank));
+            }
+        }
+        let (best, _) = best?;
         let mut path = self.paths.swap_remove(best);
         let mut i = 0;
         while i < self.paths.len() {
-            let other = self.paths[i];
+            let other = &self.paths[i];
             let waits = matches!(other.wait, Wait::Barrier { .. } | Wait::Grid { .. });
             if other.frame == path.frame && other.block == path.block && !waits {
                 path.mask |= other.mask;
                 path.yields = path.yields.min(other.yields);
-                self.frames.release(other.frame);
+                self.frames.release(path.frame);
                 self.paths.swap_remove(i);
             } else {
                 i += 1;
@@ -301,10 +310,10 @@ impl<'l> Chunk<'l> {
     /// Makes paths ready whose barrier is complete, and hands them their share of its reduction.
     fn wake(&mut self, shared: &Shared) {
         for i in 0..self.paths.len() {
-            let path = self.paths[i];
-            if let Wait::Barrier { block, index, generation, .. } = path.wait
+            if let Wait::Barrier { block, index, generation, .. } = self.paths[i].wait
                 && shared.barrier(block.into(), index.into()).generation != generation
             {
+                let path = self.paths[i];
                 self.paths[i].wait = Wait::Ready;
                 self.finish_reduction(shared, &path);
             }
@@ -323,20 +332,21 @@ impl<'l> Chunk<'l> {
             return;
         }
         let depth = self.frames[path.frame].depth;
-        for i in 0..self.paths.len() {
+        let Some(function) = self.function(self.frames[path.frame].function) else { return };
+        for other in &self.paths {
             // Each other path needs what is live where it stands, and its callers what is live where it returns.
-            let (mut frame, mut block) = (self.paths[i].frame, self.paths[i].block);
+            let (mut frame, mut block) = (other.frame, other.block);
             loop {
-                let f = &self.frames[frame];
-                if frame == path.frame
-                    && let Some(function) = self.function(f.function)
-                {
+                if frame == path.frame {
                     let live = &function.blocks[block as usize].live_in;
                     self.needed.resize(live.len().max(self.needed.len()), 0);
                     for (word, live) in self.needed.iter_mut().zip(live) {
                         *word |= live;
                     }
+                    // Its callers are those of the path.
+                    break;
                 }
+                let f = &self.frames[frame];
                 match f.parent {
                     // Its caller may be the path's frame only if it is called from there.
                     Some(parent) if f.depth > depth => (frame, block) = (parent, f.return_block),
@@ -351,7 +361,7 @@ impl<'l> Chunk<'l> {
         let depth = self.frames[path.frame].depth;
         self.paths.iter().any(|p| match p.wait {
             Wait::Ready => {
-                let d = self.frames[p.frame].depth;
+                let d = if p.frame == path.frame { depth } else { self.frames[p.frame].depth };
                 let meets = p.frame == path.frame && p.block == block;
                 meets || p.yields <= path.yields && (d > depth || d == depth && p.block < block)
             }
