@@ -2,10 +2,11 @@
 //!
 //! The caller has checked every address. Kernel memory is touched by single reads and writes of whole elements.
 
+use super::HostPath;
 use super::helpers::{Element, LaneWidth, MemoryRows};
 use super::mask_ops::group;
 use super::memory;
-use super::path::{BLOCK, Path};
+use super::path::{BLOCK, Block, Path, WARP};
 
 /// `f(lane)` for every lane of the mask, in ascending order.
 #[inline(always)]
@@ -272,6 +273,106 @@ pub(super) unsafe fn deinterleave<P: Path>(dst: &[*mut u8], src: *const u8, widt
     });
 }
 
+/// Register k from byte k of every vector of bytes in memory, of which `V` holds one; `top` is 0x80 for signed ones, else 0.
+macro_rules! split_bytes {
+    ($V:ident, $dst:expr, $src:expr, $top:expr, $lanes:expr) => {
+        for i in 0..$lanes / BLOCK {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let vectors = $src.cast::<Block<$V>>().add(i).read_unaligned();
+                for (k, register) in $dst.iter().enumerate() {
+                    let mut out = [0u16; BLOCK];
+                    for lane in 0..BLOCK {
+                        // Extends the sign without a choice in the loop.
+                        let byte = (vectors[lane] >> (8 * k)) as u16 & 0xff;
+                        out[lane] = (byte ^ $top).wrapping_sub($top);
+                    }
+                    register.cast::<Block<u16>>().add(i).write(out);
+                }
+            }
+        }
+    };
+}
+
+#[inline(always)]
+pub(super) unsafe fn split_bytes<P: Path>(dst: &[*mut u8], src: *const u8, signed: bool, lanes: usize) {
+    let top = if signed { 0x80 } else { 0 };
+    match dst.len() {
+        2 => split_bytes!(u16, dst, src, top, lanes),
+        _ => split_bytes!(u32, dst, src, top, lanes),
+    }
+}
+
+/// Elements in reversed order.
+#[inline(always)]
+fn reversed<T: Copy + Default>(elements: Block<T>) -> Block<T> {
+    let mut out = [T::default(); BLOCK];
+    for lane in 0..BLOCK {
+        out[lane] = elements[BLOCK - 1 - lane];
+    }
+    out
+}
+
+#[inline(always)]
+pub(super) unsafe fn load_strided<P: Path>(
+    dst: *mut u8,
+    width: LaneWidth,
+    src: *const u8,
+    step: usize,
+    lanes: usize,
+) {
+    // SAFETY: the caller's promise. What lies between elements is read, too, but as memory that others may use.
+    with_width!(width, T => unsafe {
+        let size = size_of::<T>();
+        // Where vectors are narrow, one element after the other is faster.
+        let by_vectors = P::PATH != HostPath::Portable;
+        for i in 0..lanes / BLOCK {
+            let from = src.wrapping_add((i * BLOCK).wrapping_mul(step));
+            let mut out = [T::default(); BLOCK];
+            if step == 2 * size && by_vectors {
+                // The second half ends with the last element.
+                let (low, high): (Block<T>, Block<T>) = (P::read(from), P::read(from.wrapping_add((BLOCK - 1) * size)));
+                for lane in 0..BLOCK / 2 {
+                    out[lane] = low[2 * lane];
+                    out[BLOCK / 2 + lane] = high[2 * lane + 1];
+                }
+            } else if step == size.wrapping_neg() && by_vectors {
+                out = reversed(P::read::<Block<T>>(from.wrapping_sub((BLOCK - 1) * size)));
+            } else {
+                for (lane, out) in out.iter_mut().enumerate() {
+                    *out = from.wrapping_add(lane.wrapping_mul(step)).cast::<T>().read_unaligned();
+                }
+            }
+            dst.cast::<Block<T>>().add(i).write_unaligned(out);
+        }
+    });
+}
+
+#[inline(always)]
+pub(super) unsafe fn store_strided<P: Path>(
+    src: *const u8,
+    width: LaneWidth,
+    dst: *mut u8,
+    step: usize,
+    lanes: usize,
+) {
+    // SAFETY: the caller's promise.
+    with_width!(width, T => unsafe {
+        let size = size_of::<T>();
+        for i in 0..lanes / BLOCK {
+            let to = dst.wrapping_add((i * BLOCK).wrapping_mul(step));
+            let from = src.cast::<Block<T>>().add(i);
+            if step == size.wrapping_neg() {
+                P::write(to.wrapping_sub((BLOCK - 1) * size), reversed(from.read_unaligned()));
+                continue;
+            }
+            for lane in 0..BLOCK {
+                memory::write(to.wrapping_add(lane.wrapping_mul(step)), from.cast::<T>().add(lane).read_unaligned());
+            }
+        }
+    });
+}
+
 /// Every vector of `N` in memory from element k of register k.
 ///
 /// # Safety
@@ -320,6 +421,33 @@ pub(super) unsafe fn interleave<P: Path>(dst: *mut u8, src: &[*const u8], width:
             _ => {}
         }
     });
+}
+
+#[inline(always)]
+pub(super) unsafe fn load_tiles<P: Path>(
+    dst: &[*mut u8],
+    base: *const u8,
+    addresses: &[u64],
+    warps: u32,
+    transposed: bool,
+) {
+    let mut rest = warps;
+    while rest != 0 {
+        let first = rest.trailing_zeros() as usize * WARP;
+        rest &= rest - 1;
+        for (tile, register) in dst.iter().enumerate() {
+            let mut rows = [[0u16; 8]; 8];
+            for (row, &address) in rows.iter_mut().zip(&addresses[first + 8 * tile..][..8]) {
+                // SAFETY: the caller's promise.
+                *row = unsafe { base.wrapping_add(address as usize).cast::<[u16; 8]>().read_unaligned() };
+            }
+            // SAFETY: the caller's promise.
+            unsafe {
+                let rows = if transposed { P::transpose_halves(rows) } else { rows };
+                register.cast::<u32>().add(first).cast::<[[u16; 8]; 8]>().write_unaligned(rows);
+            }
+        }
+    }
 }
 
 #[inline(always)]

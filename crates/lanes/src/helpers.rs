@@ -1,8 +1,12 @@
 //! What the interpreter needs besides handlers, compiled for every path: one table of functions for each.
 
 use super::HostPath;
+use super::alike::{lanes_with, match_warps};
 use super::chain::{Factor, Shape, fma_chain};
-use super::gather::{copy_rows, deinterleave, gather, interleave, narrow_bytes, scatter, widen_bytes};
+use super::gather::{
+    copy_rows, deinterleave, gather, interleave, load_strided, load_tiles, narrow_bytes, scatter,
+    split_bytes, store_strided, widen_bytes,
+};
 use super::macros::multiversion;
 use super::mask_ops::{extend, fill, merge, permute_warps, ramp, truncate};
 use super::memory::copy;
@@ -78,12 +82,29 @@ pub struct Helpers {
     pub narrow_bytes: unsafe fn(*mut u8, *const u8, usize),
     /// `deinterleave(dst, src, width, lanes)`: two or four registers from consecutive vectors in memory.
     pub deinterleave: unsafe fn(&[*mut u8], *const u8, LaneWidth, usize),
+    /// `split_bytes(dst, src, signed, lanes)`: two or four registers of 2 bytes a lane from consecutive vectors of bytes.
+    pub split_bytes: unsafe fn(&[*mut u8], *const u8, bool, usize),
     /// `interleave(dst, src, width, lanes)`: consecutive vectors in memory from two or four registers.
     pub interleave: unsafe fn(*mut u8, &[*const u8], LaneWidth, usize),
     /// `copy(dst, src, bytes)`: bytes of memory that others may use. They may overlap.
     pub copy: unsafe fn(*mut u8, *const u8, usize),
     /// `copy_rows(dst, width, src, rows, broadcast)`: lanes from rows of memory.
     pub copy_rows: unsafe fn(*mut u8, LaneWidth, *const u8, MemoryRows, bool),
+    /// `load_strided(dst, width, src, step, lanes)`: lane i from the element at `src + i * step` (wrapping, so that it may step down).
+    /// What lies between elements may be read.
+    pub load_strided: unsafe fn(*mut u8, LaneWidth, *const u8, usize, usize),
+    /// `store_strided(src, width, dst, step, lanes)`: the element at `dst + i * step` from lane i; elements do not overlap.
+    pub store_strided: unsafe fn(*const u8, LaneWidth, *mut u8, usize, usize),
+    /// `load_tiles(dst, base, addresses, warps, transposed)`: of each of these warps registers of 4 bytes a lane, one for each 8 of its
+    /// lanes in order, whose addresses name (as `base + address`, wrapping) the rows of a matrix of 8 x 8 halves: its rows, or its
+    /// columns, one after the other.
+    pub load_tiles: unsafe fn(&[*mut u8], *const u8, &[u64], u32, bool),
+    /// `lanes_with(mask, src, width, value, groups)`: the words of the mask that have any of the groups become the lanes that hold a value,
+    /// up to the last group. The first one starts a word. No predicates.
+    pub lanes_with: unsafe fn(&mut [u64], *const u8, LaneWidth, u64, Range<usize>),
+    /// `match_warps(dst, src, width, members, all, lanes)`: lanes of 4 bytes that say which of some lanes of their warp, its members, hold
+    /// the same value of `src` as they; `all`: if not all of them do, none. No predicates.
+    pub match_warps: unsafe fn(*mut u8, *const u8, LaneWidth, &[u32], bool, usize),
     /// `fma_chain(dst, first, products, shape)`: lanes of binary32: `first`, and each product added to it, with `fma.rn.f32`.
     /// `dst` may be the array of a factor that is not splat and steps as `dst` does.
     pub fma_chain: unsafe fn(*mut u8, Factor, &[[Factor; 2]], Shape),
@@ -146,6 +167,18 @@ fn build(path: HostPath) -> Helpers {
         widen_bytes: version!(widen_bytes(dst: *mut u8, src: *const u8, signed: bool, lanes: usize)),
         narrow_bytes: version!(narrow_bytes(dst: *mut u8, src: *const u8, lanes: usize)),
         deinterleave: version!(deinterleave(dst: &[*mut u8], src: *const u8, width: LaneWidth, lanes: usize)),
+        split_bytes: version!(split_bytes(dst: &[*mut u8], src: *const u8, signed: bool, lanes: usize)),
+        load_strided: version!(load_strided(dst: *mut u8, width: LaneWidth, src: *const u8, step: usize, lanes: usize)),
+        store_strided: version!(store_strided(src: *const u8, width: LaneWidth, dst: *mut u8, step: usize, lanes: usize)),
+        load_tiles: version!(load_tiles(
+            dst: &[*mut u8], base: *const u8, addresses: &[u64], warps: u32, transposed: bool
+        )),
+        lanes_with: version!(lanes_with(
+            mask: &mut [u64], src: *const u8, width: LaneWidth, value: u64, groups: Range<usize>
+        )),
+        match_warps: version!(match_warps(
+            dst: *mut u8, src: *const u8, width: LaneWidth, members: &[u32], all: bool, lanes: usize
+        )),
         interleave: version!(interleave(dst: *mut u8, src: &[*const u8], width: LaneWidth, lanes: usize)),
         copy: version!(copy(dst: *mut u8, src: *const u8, bytes: usize)),
         copy_rows: version!(copy_rows(dst: *mut u8, width: LaneWidth, src: *const u8, rows: MemoryRows, broadcast: bool)),

@@ -13,10 +13,11 @@
 //! - `rounded`: those of all other roundings and formats, by exact numbers (`numbers`) that are rounded once (`encoding`)
 //! - `convert`: conversions
 //! - `handler`: a way to run handlers without `unsafe`
-//! - `helpers`, `mask_ops`, `gather`, `spread`, `chain`: what is no instruction of its own
+//! - `helpers`, `mask_ops`, `gather`, `spread`, `alike`, `chain`: what is no instruction of its own
 //! - [`memory`]: reads and writes of memory that others may use at the same time
 //! - `matrix`, `product`, `fragment`, `quads`: products of matrices
 
+mod alike;
 mod approx;
 mod bits;
 mod carry;

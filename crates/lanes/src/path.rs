@@ -87,6 +87,22 @@ pub(super) unsafe trait Path: 'static {
         std::array::from_fn(|column| rows.map(|row| row[column]))
     }
 
+    /// Rows to columns.
+    #[inline(always)]
+    unsafe fn transpose_halves(mut rows: [[u16; 8]; 8]) -> [[u16; 8]; 8] {
+        // Three rounds of interleaving, which hosts have instructions for.
+        for _ in 0..3 {
+            let (upper, lower) = rows.split_at(4);
+            let mut next = [[0; 8]; 8];
+            for (to, (a, b)) in next.as_chunks_mut::<2>().0.iter_mut().zip(upper.iter().zip(lower)) {
+                to[0] = [a[0], b[0], a[1], b[1], a[2], b[2], a[3], b[3]];
+                to[1] = [a[4], b[4], a[5], b[5], a[6], b[6], a[7], b[7]];
+            }
+            rows = next;
+        }
+        rows
+    }
+
     /// binary16 to binary32, exactly; a NaN becomes some NaN.
     unsafe fn f16_to_f32(x: Block<u16>) -> Block<f32> {
         let mut out = [0.0; BLOCK];

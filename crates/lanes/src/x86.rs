@@ -96,7 +96,7 @@ macro_rules! read_write {
     };
 }
 
-/// The method of [`Path`] that transposes small matrices.
+/// The methods of [`Path`] that transpose small matrices.
 macro_rules! transposes {
     () => {
         #[inline(always)]
@@ -112,6 +112,24 @@ macro_rules! transposes {
                     _mm_movelh_ps(ab_high, cd_high),
                     _mm_movehl_ps(cd_high, ab_high),
                 ])
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn transpose_halves(rows: [[u16; 8]; 8]) -> [[u16; 8]; 8] {
+            // SAFETY: every x86-64 processor has the instructions; arrays and vectors of the same 128 bytes.
+            unsafe {
+                let mut rows: [__m128i; 8] = transmute(rows);
+                // Three rounds of interleaving the upper rows with the lower ones.
+                for _ in 0..3 {
+                    let mut next = rows;
+                    for i in 0..4 {
+                        next[2 * i] = _mm_unpacklo_epi16(rows[i], rows[4 + i]);
+                        next[2 * i + 1] = _mm_unpackhi_epi16(rows[i], rows[4 + i]);
+                    }
+                    rows = next;
+                }
+                transmute(rows)
             }
         }
     };

@@ -277,6 +277,105 @@ fn bytes_and_vectors_of_memory() {
 }
 
 #[test]
+fn vectors_of_bytes_are_extended() {
+    on_every_path(|helpers, random| {
+        let memory = random_register(random);
+        for (count, odd, lanes) in [(2, 0, 64), (2, 1, 256), (4, 0, 256), (4, 1, 48)] {
+            let bytes = &memory.0[odd..];
+            for signed in [false, true] {
+                let mut registers = vec![Register::new(); count];
+                let pointers: Vec<*mut u8> = registers.iter_mut().map(|r| r.0.as_mut_ptr()).collect();
+                // SAFETY: the register that stands for memory has at least four bytes for each of 256 lanes, and more.
+                unsafe { (helpers.split_bytes)(&pointers, bytes.as_ptr(), signed, lanes) }
+                for (k, register) in registers.iter().enumerate() {
+                    for lane in 0..lanes {
+                        let byte = bytes[lane * count + k];
+                        let expected = if signed { byte as i8 as u16 } else { u16::from(byte) };
+                        assert_eq!(
+                            get(register, LaneWidth::B2, lane),
+                            u64::from(expected),
+                            "byte {k} of {lane}"
+                        );
+                    }
+                    untouched(register, LaneWidth::B2, lanes);
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn elements_that_step_evenly() {
+    on_every_path(|helpers, random| {
+        for (width, lanes) in WIDTHS.into_iter().flat_map(|w| [(w, 16), (w, 48), (w, 256)]) {
+            let bytes = width.bytes(1) as isize;
+            for step in [1, 2, 3, 8, -1, -2].map(|elements| elements * bytes) {
+                // Exactly as long as what is accessed, at any address.
+                let odd = random.below(8);
+                let length = (lanes as isize - 1) * step.abs() + bytes;
+                let before: Vec<u8> = (0..odd + length as usize).map(|_| random.next() as u8).collect();
+                let first = odd as isize + if step < 0 { length - bytes } else { 0 };
+                let at = |lane: usize| (first + lane as isize * step) as usize;
+                let mut dst = Register::new();
+                let src = random_register(random);
+                let (mut stored, mut expected) = (before.clone(), before.clone());
+                // SAFETY: the elements lie in memory, and registers have all lanes.
+                unsafe {
+                    let from = before.as_ptr().add(first as usize);
+                    (helpers.load_strided)(dst.0.as_mut_ptr(), width, from, step as usize, lanes);
+                    let to = stored.as_mut_ptr().add(first as usize);
+                    (helpers.store_strided)(src.0.as_ptr(), width, to, step as usize, lanes);
+                }
+                for lane in 0..lanes {
+                    let mut value = [0; 8];
+                    value[..bytes as usize].copy_from_slice(&before[at(lane)..][..bytes as usize]);
+                    assert_eq!(get(&dst, width, lane), u64::from_le_bytes(value), "{width:?} by {step}");
+                    let value = get(&src, width, lane).to_le_bytes();
+                    expected[at(lane)..][..bytes as usize].copy_from_slice(&value[..bytes as usize]);
+                }
+                untouched(&dst, width, lanes);
+                assert!(stored == expected, "{width:?} by {step}");
+            }
+        }
+    });
+}
+
+#[test]
+fn tiles_are_rows_or_columns_that_lanes_name() {
+    on_every_path(|helpers, random| {
+        let memory = random_register(random);
+        for (count, transposed) in [1, 2, 4].into_iter().flat_map(|n| [(n, false), (n, true)]) {
+            let window = random.next();
+            let addresses: Vec<u64> =
+                (0..LANES).map(|_| window.wrapping_add(random.below(1 << 10) as u64)).collect();
+            let warps = random.below(256) as u32;
+            let mut registers = vec![Register::new(); count];
+            let pointers: Vec<*mut u8> = registers.iter_mut().map(|r| r.0.as_mut_ptr()).collect();
+            // SAFETY: a row of 16 bytes lies in memory wherever it starts below 1024, and registers have all warps.
+            unsafe {
+                let base = memory.0.as_ptr().wrapping_sub(window as usize);
+                (helpers.load_tiles)(&pointers, base, &addresses, warps, transposed);
+            }
+            for (tile, lane) in (0..count).flat_map(|tile| (0..LANES).map(move |lane| (tile, lane))) {
+                let (warp, lane) = (lane / 32, lane % 32);
+                let half = |row: usize, column: usize| {
+                    let at = addresses[warp * 32 + 8 * tile + row].wrapping_sub(window) as usize + 2 * column;
+                    u64::from(u16::from_le_bytes([memory.0[at], memory.0[at + 1]]))
+                };
+                let (row, column) = (lane / 4, lane % 4 * 2);
+                let want = match transposed {
+                    false => half(row, column) | half(row, column + 1) << 16,
+                    true => half(column, row) | half(column + 1, row) << 16,
+                };
+                let want = if warps >> warp & 1 == 0 { 0xa5a5_a5a5 } else { want };
+                let got = get(&registers[tile], LaneWidth::B4, warp * 32 + lane);
+                assert_eq!(got, want, "lane {lane} of warp {warp}, matrix {tile}, {transposed}");
+            }
+        }
+    });
+}
+
+#[test]
 fn rows_are_copied_or_broadcast() {
     on_every_path(|helpers, random| {
         let memory = random_register(random);
@@ -385,6 +484,83 @@ fn what_numbers_have_in_common() {
                 let expected = if steps { step as u32 } else { Spread::NO_STEP };
                 assert_eq!(got.steps[group], expected, "{width:?} group {group}");
                 scattered += usize::from(whole && !steps);
+            }
+        }
+    });
+}
+
+/// A register whose lanes hold one of a few values, which differ in one bit.
+fn few_values(random: &mut Random, width: LaneWidth) -> (Register, [u64; 3]) {
+    let any = low_bytes(random.next(), width.bytes(1));
+    let bit = |n: usize| any ^ 1 << n;
+    let values = [any, bit(random.below(8 * width.bytes(1))), bit(8 * width.bytes(1) - 1)];
+    let mut register = random_register(random);
+    for lane in 0..LANES {
+        if random.below(5) > 0 {
+            let value = values[random.below(3)].to_le_bytes();
+            register.0[lane * width.bytes(1)..][..width.bytes(1)].copy_from_slice(&value[..width.bytes(1)]);
+        }
+    }
+    (register, values)
+}
+
+#[test]
+fn lanes_that_hold_a_value() {
+    on_every_path(|helpers, random| {
+        for width in WIDTHS {
+            let (src, values) = few_values(random, width);
+            for value in values {
+                let (before, first) = (random_mask(random), random.below(4));
+                let end = (4 * first + 1 + random.below(16)).min(16);
+                let mut mask = before;
+                // SAFETY: the mask and the register have all groups.
+                unsafe { (helpers.lanes_with)(&mut mask, src.0.as_ptr(), width, value, 4 * first..end) }
+                for lane in 0..LANES {
+                    let want = match lane / 64 {
+                        word if word < first || 4 * word >= end => contains(&before, lane),
+                        _ => lane / 16 < end && get(&src, width, lane) == value,
+                    };
+                    assert_eq!(
+                        contains(&mask, lane),
+                        want,
+                        "{width:?} lane {lane}, groups {first} * 4..{end}"
+                    );
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn lanes_of_a_warp_that_hold_the_same() {
+    on_every_path(|helpers, random| {
+        for (width, lanes) in WIDTHS.into_iter().flat_map(|w| COUNTS.map(|n| (w, n))) {
+            let (src, _) = few_values(random, width);
+            let members: [u32; LANES / 32] = std::array::from_fn(|_| match random.below(3) {
+                0 => !0,
+                1 => 1 << random.below(32) | 1 << random.below(32),
+                _ => random.next() as u32,
+            });
+            for all in [false, true] {
+                let mut dst = Register::new();
+                // SAFETY: the registers have `MANY` elements.
+                unsafe {
+                    let (dst, src) = (dst.0.as_mut_ptr(), src.0.as_ptr());
+                    (helpers.match_warps)(dst, src, width, &members, all, lanes);
+                }
+                for lane in 0..lanes {
+                    let (start, members) = (lane / 32 * 32, members[lane / 32]);
+                    // A warp of 16 lanes has members among them only.
+                    let members = if lanes - start < 32 { members & 0xffff } else { members };
+                    let value = |other: usize| get(&src, width, other);
+                    let same = (0..32).filter(|&other| members >> other & 1 != 0);
+                    let same = same.filter(|&other| value(start + other) == value(lane));
+                    let same = same.fold(0, |bits, other| bits | 1 << other);
+                    let want = if all && same != members { 0 } else { same };
+                    let got = get(&dst, LaneWidth::B4, lane) as u32;
+                    assert_eq!(got, want, "{width:?} lane {lane} of {lanes}, of {members:#x}");
+                }
+                untouched(&dst, LaneWidth::B4, lanes);
             }
         }
     });

@@ -1,0 +1,150 @@
+//! Which lanes hold the same value.
+
+use super::HostPath;
+use super::helpers::LaneWidth;
+use super::path::{BLOCK, Block, Path, WARP};
+use std::ops::Range;
+
+/// The bits of a lane.
+trait Bits: Copy + PartialEq {
+    /// All ones if they are the same, else zero.
+    fn compare(self, other: Self) -> Self;
+
+    /// Of elements that are all ones or zero a bit each.
+    ///
+    /// # Safety
+    /// As for [`Path`].
+    unsafe fn bits<P: Path>(x: Block<Self>) -> u16;
+}
+
+macro_rules! bits {
+    ($($T:ident by $top_bits:ident;)*) => {
+        $(impl Bits for $T {
+            #[inline(always)]
+            fn compare(self, other: $T) -> $T {
+                (0 as $T).wrapping_sub((self == other) as $T)
+            }
+
+            #[inline(always)]
+            unsafe fn bits<P: Path>(x: Block<$T>) -> u16 {
+                if P::PATH == HostPath::Portable {
+                    // The bits of numbers as wide as these: the general way would narrow them first.
+                    let mut bits = x;
+                    for (lane, bits) in bits.iter_mut().enumerate() {
+                        *bits &= 1 << lane;
+                    }
+                    return bits.iter().fold(0, |all, bits| all | bits) as u16;
+                }
+                // SAFETY: the caller's promise.
+                unsafe { P::$top_bits(x) }
+            }
+        })*
+    };
+}
+bits! {
+    u16 by top_bits16;
+    u32 by top_bits32;
+    u64 by top_bits64;
+}
+
+/// The lanes of a block that hold a value.
+///
+/// # Safety
+/// As for [`Path`].
+#[inline(always)]
+unsafe fn lanes_of<P: Path, T: Bits>(block: Block<T>, value: T) -> u16 {
+    let mut same = block;
+    for lane in &mut same {
+        *lane = lane.compare(value);
+    }
+    // SAFETY: the caller's promise.
+    unsafe { T::bits::<P>(same) }
+}
+
+/// See [`Helpers`](super::Helpers), for this and the following.
+#[inline(always)]
+pub(super) unsafe fn lanes_with<P: Path>(
+    mask: &mut [u64],
+    src: *const u8,
+    width: LaneWidth,
+    value: u64,
+    groups: Range<usize>,
+) {
+    /// # Safety
+    /// As for [`lanes_with`].
+    #[inline(always)]
+    unsafe fn find<P: Path, T: Bits>(mask: &mut [u64], src: *const u8, value: T, groups: Range<usize>) {
+        const GROUPS: usize = 64 / BLOCK;
+        let blocks = src.cast::<Block<T>>();
+        // A word of the mask at a time, which only its own lanes are combined in.
+        let words = groups.start / GROUPS..groups.end.div_ceil(GROUPS);
+        for (word, bits) in words.clone().zip(&mut mask[words]) {
+            *bits = 0;
+            for group in 0..GROUPS.min(groups.end - word * GROUPS) {
+                // SAFETY: the caller's promise.
+                let lanes = unsafe { lanes_of::<P, T>(blocks.add(word * GROUPS + group).read(), value) };
+                *bits |= u64::from(lanes) << (group * BLOCK);
+            }
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        match width {
+            LaneWidth::Bit => {}
+            LaneWidth::B2 => find::<P, u16>(mask, src, value as u16, groups),
+            LaneWidth::B4 => find::<P, u32>(mask, src, value as u32, groups),
+            LaneWidth::B8 => find::<P, u64>(mask, src, value, groups),
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) unsafe fn match_warps<P: Path>(
+    dst: *mut u8,
+    src: *const u8,
+    width: LaneWidth,
+    members: &[u32],
+    all: bool,
+    lanes: usize,
+) {
+    /// # Safety
+    /// As for [`match_warps`].
+    #[inline(always)]
+    unsafe fn find<P: Path, T: Bits, const ALL: bool>(
+        dst: *mut u8,
+        src: *const u8,
+        members: &[u32],
+        lanes: usize,
+    ) {
+        let (dst, src) = (dst.cast::<u32>(), src.cast::<T>());
+        for (warp, &members) in members.iter().enumerate().take(lanes.div_ceil(WARP)) {
+            let first = warp * WARP;
+            // The last warp may have 16 lanes.
+            let count = WARP.min(lanes - first);
+            let members = members & u32::MAX >> (WARP - count);
+            // SAFETY: the caller's promise.
+            unsafe {
+                let low = src.add(first).cast::<Block<T>>().read();
+                let high = src.add(first + count - BLOCK).cast::<Block<T>>().read();
+                for lane in first..first + count {
+                    let value = src.add(lane).read();
+                    let upper = u32::from(lanes_of::<P, T>(high, value)) << BLOCK;
+                    let same = (u32::from(lanes_of::<P, T>(low, value)) | upper) & members;
+                    dst.add(lane).write(if ALL && same != members { 0 } else { same });
+                }
+            }
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        match (width, all) {
+            (LaneWidth::Bit, _) => {}
+            (LaneWidth::B2, false) => find::<P, u16, false>(dst, src, members, lanes),
+            (LaneWidth::B4, false) => find::<P, u32, false>(dst, src, members, lanes),
+            (LaneWidth::B8, false) => find::<P, u64, false>(dst, src, members, lanes),
+            (LaneWidth::B2, true) => find::<P, u16, true>(dst, src, members, lanes),
+            (LaneWidth::B4, true) => find::<P, u32, true>(dst, src, members, lanes),
+            (LaneWidth::B8, true) => find::<P, u64, true>(dst, src, members, lanes),
+        }
+    }
+}
