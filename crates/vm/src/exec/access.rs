@@ -10,9 +10,10 @@ use lanes::LaneWidth;
 
 use smallvec::SmallVec;
 
+use super::addresses::{Addresses, Each, Even, Region, address_of};
 use super::plan::AccessPlan;
 use super::pure::group_offset;
-use super::transfer::{Addresses, Each, Even, Region, Transfer, address_of, extend, read, write};
+use super::transfer::{Transfer, extend, read, write};
 use super::{Active, Chunk, Step};
 use crate::bytes::store;
 use crate::code::{Address, Base, Load, Store};

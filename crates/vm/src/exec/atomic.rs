@@ -8,7 +8,8 @@ use isa::{Mod, Picks, Type};
 use lanes::Helpers;
 
 use super::access::{Request, Resolved};
-use super::transfer::{Addresses, Each, ROOM, Region, read, write};
+use super::addresses::{Addresses, Each, ROOM, Region};
+use super::transfer::{read, write};
 use super::warp::ones;
 use super::{Active, Chunk, Step};
 use crate::bytes::store;

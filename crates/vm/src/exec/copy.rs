@@ -10,8 +10,8 @@ use lanes::memory;
 use smallvec::SmallVec;
 
 use super::access::{Request, Resolved};
+use super::addresses::{ROOM, address_of};
 use super::atomic::reduce_elements;
-use super::transfer::{ROOM, address_of};
 use super::{Active, Chunk, Step};
 use crate::code::{Address, BulkMask, CopyAsync, CopyBulk, StoreAsync, TryCancel};
 use crate::cta::Shared;

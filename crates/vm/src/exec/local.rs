@@ -7,7 +7,8 @@ use isa::Space;
 use lanes::LaneWidth;
 
 use super::access::Request;
-use super::transfer::{Addresses, ROOM, extend};
+use super::addresses::{Addresses, ROOM};
+use super::transfer::extend;
 use super::{Active, Chunk};
 use crate::bytes::{load, store};
 use crate::code::{Load, Store};

@@ -8,8 +8,8 @@ use isa::Space;
 use smallvec::SmallVec;
 
 use super::access::{Request, Resolved};
+use super::addresses::address_of;
 use super::copy::ranks;
-use super::transfer::address_of;
 use super::{Active, Chunk, Step};
 use crate::code::Mbarrier;
 use crate::cta::Shared;

@@ -7,6 +7,7 @@
 
 mod access;
 mod active;
+mod addresses;
 mod atomic;
 mod atomic_wide;
 mod builtin;

@@ -3,7 +3,7 @@
 use ir::Width;
 use lanes::{Factor, LaneArgs, LaneFn};
 
-use super::transfer::{Even, Region};
+use super::addresses::{Even, Region};
 use super::{Active, Chunk};
 use crate::code::{Address, Base, Load, Pure, Store};
 use crate::mask::GROUP_LANES;

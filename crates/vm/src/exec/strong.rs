@@ -11,7 +11,8 @@ use diag::Span;
 use ir::Order;
 
 use super::access::{Request, Resolved};
-use super::transfer::{Addresses, extend};
+use super::addresses::Addresses;
+use super::transfer::extend;
 use super::{Active, Chunk, Step};
 use crate::bytes::store;
 use crate::code::{Load, Store};

@@ -6,9 +6,9 @@ use isa::{Space, Type};
 use sem::tensormap::{BYTES, Field, Place, Row, TensorMap};
 
 use super::access::Request;
+use super::addresses::Region;
 use super::atomic::reduce_elements;
 use super::copy::ranks;
-use super::transfer::Region;
 use super::{Active, Chunk, Step};
 use crate::code::{Address, CopyTensor, Kind, Op, TensorMapReplace};
 use crate::cta::Shared;

@@ -6,7 +6,7 @@ use super::Words;
 use crate::code::{MatrixRows, RowFormat};
 use crate::cta::Shared;
 use crate::exec::access::{Request, Resolved};
-use crate::exec::transfer::{ROOM, address_of};
+use crate::exec::addresses::{ROOM, address_of};
 use crate::exec::{Active, Chunk, Step};
 use crate::fault::FaultKind;
 use crate::mask::{CHUNK_LANES, Mask, WARP_LANES};

@@ -1,0 +1,256 @@
+//! The addresses of an access: evenly stepping ones, those in a register, and the memory that holds them.
+
+use std::mem::MaybeUninit;
+
+use super::Active;
+use crate::mask::{CHUNK_LANES, GROUP_LANES, Mask};
+use crate::pattern::Pattern;
+use crate::scalar::{LaneRows, Scalar};
+
+/// The addresses of the active lanes.
+#[derive(Clone, Copy)]
+#[expect(clippy::large_enum_variant, reason = "it lives on the stack while one access runs")]
+pub(super) enum Addresses {
+    /// They step evenly along rows and columns.
+    Even(Even),
+    /// One for each lane.
+    Each(Each),
+}
+
+/// Room for an address of every lane.
+pub(super) type Room = [MaybeUninit<u64>; CHUNK_LANES];
+pub(super) const ROOM: Room = [MaybeUninit::uninit(); CHUNK_LANES];
+
+impl Addresses {
+    /// Those of all lanes up to the last active group; of lanes that are not active, anything.
+    pub fn all<'r>(&self, active: &Active, room: &'r mut Room) -> &'r [u64] {
+        let room = &mut room[..active.lanes().1];
+        for (group, to) in room.as_chunks_mut::<GROUP_LANES>().0.iter_mut().enumerate() {
+            let first = group * GROUP_LANES;
+            match self {
+                Addresses::Even(even) => {
+                    let (start, step) = (even.at(first), even.group_step());
+                    for (i, to) in to.iter_mut().enumerate() {
+                        to.write(match step {
+                            Some(step) => start.wrapping_add(step.wrapping_mul(i as u64)),
+                            None => even.at(first + i),
+                        });
+                    }
+                }
+                Addresses::Each(each) => {
+                    for (i, to) in to.iter_mut().enumerate() {
+                        to.write(each.at(first + i));
+                    }
+                }
+            }
+        }
+        // SAFETY: they have been written, whole groups of them.
+        unsafe { room.assume_init_ref() }
+    }
+}
+
+/// Addresses that step evenly and do not wrap.
+#[derive(Clone, Copy)]
+pub(super) struct Even {
+    /// Steps are 64 bits wide.
+    pub scalar: Scalar,
+    pub rows: LaneRows,
+    /// The least and the greatest address of all lanes, active or not.
+    pub bounds: (u64, u64),
+}
+
+impl Even {
+    /// The addresses `value + offset`, if none wraps; `narrow` ones wrap at 32 bits.
+    #[inline]
+    pub fn new(value: Scalar, offset: u64, narrow: bool, rows: LaneRows) -> Option<Even> {
+        let base = value.base.wrapping_add(offset);
+        let extend = |step: u64| if narrow { step as i32 as u64 } else { step };
+        let (base, limit) = if narrow { (base & 0xffff_ffff, u64::from(u32::MAX)) } else { (base, u64::MAX) };
+        let scalar = Scalar { base, ..value.map(extend) };
+        let (least, greatest) = scalar.span(rows)?;
+        let bounds = (base.checked_add_signed(least)?, base.checked_add_signed(greatest)?);
+        (bounds.1 <= limit).then_some(Even { scalar, rows, bounds })
+    }
+
+    pub fn uniform(address: u64, rows: LaneRows) -> Even {
+        Even { scalar: Scalar::uniform(address), rows, bounds: (address, address) }
+    }
+
+    #[inline]
+    pub fn at(&self, lane: usize) -> u64 {
+        self.scalar.at(lane, self.rows)
+    }
+
+    /// That of the first lane of a block.
+    #[inline]
+    pub fn of_block(&self, block: usize) -> u64 {
+        self.scalar.base.wrapping_add(self.scalar.block_stride.wrapping_mul(block as u64))
+    }
+
+    /// The least and the greatest address of the lanes of a mask: where addresses step evenly, those of the first and the
+    /// last lane.
+    pub fn bounds_of(&self, mask: Mask) -> Option<(u64, u64)> {
+        let (rows, Scalar { base, step, block_stride, .. }) = (self.rows, self.scalar);
+        let join = |(a, b): (u64, u64), (c, d): (u64, u64)| (a.min(c), b.max(d));
+        let order = |first: u64, last: u64| (first.min(last), first.max(last));
+        if !rows.has_whole_groups() {
+            return mask.into_iter().map(|lane| (self.at(lane), self.at(lane))).reduce(join);
+        }
+        let lanes = if rows.blocks() == 1 { CHUNK_LANES } else { rows.block_lanes() };
+        if self.scalar.is_linear_in_block(step, rows) && lanes.is_multiple_of(64) {
+            let blocks = mask.words().chunks(lanes / 64).enumerate();
+            let of_block = |(block, words): (usize, &[u64])| {
+                let (first, last) =
+                    (words.iter().position(|&w| w != 0)?, words.iter().rposition(|&w| w != 0)?);
+                let first = 64 * first + words[first].trailing_zeros() as usize;
+                let last = 64 * last + words[last].ilog2() as usize;
+                let start = base.wrapping_add(block_stride.wrapping_mul(block as u64));
+                let at = |lane: usize| start.wrapping_add(step.wrapping_mul(lane as u64));
+                Some(order(at(first), at(last)))
+            };
+            return blocks.filter_map(of_block).reduce(join);
+        }
+        // A group lies within a row.
+        let (first, end) = mask.group_span();
+        let groups = (first..end).map(|group| (group * GROUP_LANES, mask.group(group)));
+        let of_group = |(lane, lanes): (usize, u16)| {
+            let [first, last] = [lanes.trailing_zeros(), lanes.ilog2()].map(|at| self.at(lane + at as usize));
+            order(first, last)
+        };
+        groups.filter(|group| group.1 != 0).map(of_group).reduce(join)
+    }
+
+    /// All lanes are aligned to `bytes`, a power of two.
+    #[inline]
+    pub fn aligned(&self, bytes: u64) -> bool {
+        let Scalar { base, step, pitch, block_stride } = self.scalar;
+        (base | step | pitch | block_stride) & (bytes - 1) == 0
+    }
+
+    /// The step from lane to lane that all groups have.
+    #[inline]
+    pub fn group_step(&self) -> Option<u64> {
+        let Scalar { step, .. } = self.scalar;
+        (self.rows.has_whole_groups() || self.scalar.is_linear(step, self.rows)).then_some(step)
+    }
+
+    /// The elements of `bytes` bytes stand one after the other in each block.
+    pub fn consecutive_in_block(&self, bytes: u64) -> bool {
+        self.scalar.is_linear_in_block(bytes, self.rows)
+    }
+
+    /// The elements of `bytes` bytes stand one after the other, in the order of the lanes.
+    #[inline]
+    pub fn consecutive(&self, bytes: u64) -> bool {
+        self.scalar.is_linear(bytes, self.rows)
+    }
+}
+
+/// Addresses that stand in a register, plus an offset.
+#[derive(Clone, Copy)]
+pub(super) struct Each {
+    /// The register's array.
+    pub array: *const u8,
+    /// Its elements have 4 bytes, and addresses wrap at 32 bits.
+    pub narrow: bool,
+    pub offset: u64,
+    /// What is known of the register's values in the active lanes.
+    pub pattern: Pattern,
+}
+
+impl Each {
+    #[inline]
+    pub fn at(&self, lane: usize) -> u64 {
+        // SAFETY: the array has an element for every lane, and lives until a slot of its window is written.
+        unsafe {
+            if self.narrow {
+                u64::from((*self.array.cast::<u32>().add(lane)).wrapping_add(self.offset as u32))
+            } else {
+                (*self.array.cast::<u64>().add(lane)).wrapping_add(self.offset)
+            }
+        }
+    }
+
+    /// The least and the greatest address of the active lanes, if the offset makes none wrap.
+    pub fn bounds(&self) -> Option<(u64, u64)> {
+        let limit = if self.narrow { u64::from(u32::MAX) } else { u64::MAX };
+        let shifted = |a: u64| a.checked_add_signed(self.offset as i64).filter(|&a| a <= limit);
+        Some((shifted(self.pattern.least)?, shifted(self.pattern.greatest)?))
+    }
+
+    /// All active lanes are aligned to `bytes`, a power of two.
+    pub fn aligned(&self, bytes: u64) -> bool {
+        (self.pattern.least.wrapping_add(self.offset) | self.pattern.differ) & (bytes - 1) == 0
+    }
+}
+
+/// Memory of the host that holds device addresses from `base` on.
+#[derive(Clone, Copy)]
+pub(super) struct Region {
+    pub storage: *mut u8,
+    pub base: u64,
+    /// One past its last address.
+    pub end: u64,
+    /// If every block has such memory of its own: bytes from one block's to the next. Even addresses have been changed to make
+    /// up for it.
+    pub stride: usize,
+    /// It may not be there the next time: memory of another block, which may end.
+    pub passing: bool,
+}
+
+impl Region {
+    /// If it holds the addresses from `least` to `end`, exclusive.
+    pub fn holding(self, least: u64, end: u64) -> Option<Region> {
+        (self.base <= least && end <= self.end).then_some(self)
+    }
+
+    /// # Safety
+    /// The address must be one that the region was found for.
+    #[inline]
+    pub unsafe fn at(self, address: u64) -> *mut u8 {
+        // Not `add`: memory of the host is many of its objects (`Extent::resolve`).
+        self.storage.wrapping_add(address.wrapping_sub(self.base) as usize)
+    }
+}
+
+#[inline]
+pub(super) fn address_of(addresses: &Addresses, lane: usize) -> u64 {
+    match addresses {
+        Addresses::Even(even) => even.at(lane),
+        Addresses::Each(each) => each.at(lane),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_those_of_the_lanes() {
+        let masks = [
+            Mask::first(1),
+            Mask::first(100),
+            Mask::single(63) | Mask::single(130),
+            Mask::range(40, 50) | Mask::range(200, 222),
+            Mask::first(256),
+        ];
+        for (block, lanes, blocks) in
+            [([256, 1, 1], 256, 1), ([64, 1, 1], 256, 4), ([32, 1, 1], 256, 8), ([16, 16, 1], 256, 1)]
+        {
+            let rows = LaneRows::of(block, lanes, blocks);
+            let steps = [0, 4, 64, 4u64.wrapping_neg()];
+            for (step, pitch, block_stride) in steps.iter().flat_map(|&step| {
+                let linear = Scalar::linear(0, step, rows).pitch;
+                [(step, linear, 0), (step, linear, 4096), (step, 1000, 8), (step, 4, 0)]
+            }) {
+                let scalar = Scalar { base: 1 << 20, step, pitch, block_stride };
+                let even = Even::new(scalar, 0, false, rows).unwrap();
+                for mask in masks {
+                    let all = || mask.into_iter().map(|lane| even.at(lane));
+                    assert_eq!(even.bounds_of(mask), all().min().zip(all().max()), "{scalar:?} {block:?}");
+                }
+                assert_eq!(even.bounds_of(Mask::EMPTY), None);
+            }
+        }
+    }
+}
