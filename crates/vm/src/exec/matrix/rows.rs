@@ -30,7 +30,12 @@ impl Chunk<'_> {
         let Some(slots) = rows.registers.iter().copied().collect::<Option<SmallVec<[SlotRef; 4]>>>() else {
             return false;
         };
-        if rows.format != RowFormat::Halves || active.mask.warps().any(|(_, lanes)| lanes != u32::MAX) {
+        let (mut warps, mut whole) = (0, true);
+        active.mask.warps().for_each(|(warp, lanes)| {
+            warps |= 1 << warp;
+            whole &= lanes == u32::MAX;
+        });
+        if rows.format != RowFormat::Halves || !whole {
             return false;
         }
         // The lanes that name rows.
@@ -38,7 +43,9 @@ impl Chunk<'_> {
         let named = u32::MAX >> (WARP_LANES - 8 * slots.len());
         let mut mask = Mask::EMPTY;
         active.mask.warps().for_each(|(warp, _)| mask.set_warp(warp, named));
-        naming.set_mask(mask, self.lanes);
+        if mask != active.mask {
+            naming.set_mask(mask, self.lanes);
+        }
         let request = Request { space: rows.address.space, bytes: ROW_BYTES as u64, write: false, span };
         let mut addresses = self.addresses(&rows.address, &naming);
         let Some(region) = self.checked_region(shared, &request, &mut addresses, mask) else { return false };
@@ -47,20 +54,10 @@ impl Chunk<'_> {
         let all = addresses.all(active, &mut room);
         let arrays: SmallVec<[*mut u8; 4]> =
             slots.into_iter().map(|slot| self.registers.update(active.window, slot)).collect();
-        for (warp, _) in active.mask.warps() {
-            let first = warp * WARP_LANES;
-            for (matrix, array) in arrays.iter().enumerate() {
-                // SAFETY: the region holds the rows, and the array the words of the warp.
-                unsafe {
-                    let mut lines = [[0u16; 8]; 8];
-                    for (line, &address) in lines.iter_mut().zip(&all[first + 8 * matrix..]) {
-                        *line = region.at(address).cast::<[u16; 8]>().read_unaligned();
-                    }
-                    let lines = if rows.transposed { transposed(lines) } else { lines };
-                    array.add(first * 4).cast::<[[u16; 8]; 8]>().write_unaligned(lines);
-                }
-            }
-        }
+        let load_tiles = self.registers.helpers().load_tiles;
+        let base = region.storage.wrapping_sub(region.base as usize);
+        // SAFETY: the region holds the rows that lanes of these warps name, and the arrays have all lanes.
+        unsafe { load_tiles(&arrays, base, all, warps, rows.transposed) }
         true
     }
 
@@ -172,19 +169,4 @@ impl MatrixRows {
 fn unpacked(row: &RowBytes, bits: u32, index: usize) -> u8 {
     let all = u128::from_le_bytes(*row);
     (all >> (index as u32 * bits)) as u8 & (u8::MAX >> (8 - bits))
-}
-
-/// Rows to columns, by three rounds of interleaving, which hosts have instructions for.
-#[inline]
-fn transposed(mut rows: [[u16; 8]; 8]) -> [[u16; 8]; 8] {
-    for _ in 0..3 {
-        let (upper, lower) = rows.split_at(4);
-        let mut next = [[0; 8]; 8];
-        for (to, (a, b)) in next.as_chunks_mut::<2>().0.iter_mut().zip(upper.iter().zip(lower)) {
-            to[0] = [a[0], b[0], a[1], b[1], a[2], b[2], a[3], b[3]];
-            to[1] = [a[4], b[4], a[5], b[5], a[6], b[6], a[7], b[7]];
-        }
-        rows = next;
-    }
-    rows
 }
