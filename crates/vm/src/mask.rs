@@ -97,6 +97,11 @@ impl Mask {
         (0..WORDS).find(|&i| self.0[i] != 0).map(|i| i * 64 + self.0[i].trailing_zeros() as usize)
     }
 
+    /// The highest lane.
+    pub fn highest(self) -> Option<usize> {
+        (0..WORDS).rfind(|&i| self.0[i] != 0).map(|i| i * 64 + self.0[i].ilog2() as usize)
+    }
+
     /// Calls `f` for every lane, in ascending order.
     #[inline(always)]
     pub fn for_each(self, mut f: impl FnMut(usize)) {

@@ -327,6 +327,11 @@ impl Registers {
         self.array(w, slot)
     }
 
+    /// The array of a slot, if it holds the slot's values.
+    pub fn array_if_read(&self, w: Window, slot: SlotRef) -> Option<*const u8> {
+        (self.state(w, slot).forms & form::ARRAY != 0).then(|| self.array(w, slot).cast_const())
+    }
+
     /// Where the values of a slot stand in memory, if they do.
     #[inline]
     pub fn memory(&self, w: Window, slot: SlotRef) -> Groups {

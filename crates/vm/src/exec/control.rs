@@ -1,20 +1,19 @@
 //! Ends of blocks: branches, calls, barriers, ends of threads.
 
 use diag::Span;
-use ir::BarrierReduction;
+use ir::{BarrierReduction, Width};
+use lanes::Helpers;
 use smallvec::SmallVec;
 
 use super::frame::CallRecord;
 use super::{Active, Chunk, Path, Step, Wait};
+use crate::bytes::load;
 use crate::code::{Argument, Barrier, Block, Call, Callee, Code, Reduction, Terminator};
 use crate::cta::{BARRIERS, CLUSTER_BARRIER, Shared};
 use crate::fault::FaultKind;
-use crate::mask::{CHUNK_LANES, Mask, WARP_LANES};
+use crate::mask::{CHUNK_LANES, GROUP_LANES, Mask, WARP_LANES};
 use crate::memory::{CODE_STRIDE, CODE_WINDOW};
-use crate::registers::{SlotRef, Window};
-
-/// Values below this are told apart by looking each up.
-const SMALL_VALUES: usize = 32;
+use crate::registers::{SlotRef, Window, lane_width};
 
 /// Values, each with the lanes that hold it.
 pub(super) type Values = SmallVec<[(u64, Mask); 4]>;
@@ -116,8 +115,10 @@ impl Chunk<'_> {
         active: &Active,
         span: Span,
     ) -> Step<bool> {
-        let values = self.values(index, active);
-        for (value, mask) in tell_apart(&values, active.mask) {
+        let (array, helpers) = (self.registers.read(active.window, index), self.registers.helpers());
+        let mut rest = active.mask;
+        // SAFETY: the array has an element of its width for every lane.
+        while let Some((value, mask)) = unsafe { take_alike(array, index.width, &mut rest, helpers) } {
             let Some(&target) = usize::try_from(value).ok().and_then(|i| targets.get(i)) else {
                 let note = format!("index {value} is past the end of a list of {} targets", targets.len());
                 return Err(self.fault(FaultKind::InvalidTarget, span, mask, None, &note));
@@ -134,9 +135,19 @@ impl Chunk<'_> {
         if let Some(value) = self.registers.uniform(active.window, slot) {
             return [(value, active.mask)].into_iter().collect();
         }
+        let (mut rest, helpers) = (active.mask, self.registers.helpers());
+        if let Some(array) = self.registers.array_if_read(active.window, slot)
+            && slot.width != Width::Pred
+        {
+            // SAFETY: the array has an element of its width for every lane.
+            return std::iter::from_fn(|| unsafe { take_alike(array, slot.width, &mut rest, helpers) })
+                .collect();
+        }
         let mut values = [0; CHUNK_LANES];
         active.mask.for_each(|lane| values[lane] = self.registers.get(active.window, slot, lane));
-        tell_apart(&values, active.mask)
+        let array = values.as_ptr().cast();
+        // SAFETY: there is a value for every lane.
+        std::iter::from_fn(|| unsafe { take_alike(array, Width::W64, &mut rest, helpers) }).collect()
     }
 
     // Calls.
@@ -427,23 +438,27 @@ impl Chunk<'_> {
     }
 }
 
-/// The different values of the lanes of a mask, as [`Chunk::distinct`] gives them.
-fn tell_apart(values: &[u64; CHUNK_LANES], mask: Mask) -> Values {
-    // Nearly always they are numbers of targets or barriers.
-    let mut small = [Mask::EMPTY; SMALL_VALUES];
-    let mut large = Mask::EMPTY;
-    mask.for_each(|lane| match small.get_mut(values[lane] as usize) {
-        Some(mask) => mask.insert(lane),
-        None => large.insert(lane),
-    });
-    let small = small.into_iter().zip(0..).map(|(mask, value)| (value, mask));
-    let mut found: Values = small.filter(|(_, mask)| !mask.is_empty()).collect();
-    while let Some(lane) = large.into_iter().next() {
-        let mut alike = Mask::EMPTY;
-        large.into_iter().filter(|&other| values[other] == values[lane]).for_each(|lane| alike.insert(lane));
-        large = large.without(alike);
-        found.push((values[lane], alike));
-    }
-    found.sort_by_key(|(_, mask)| mask.into_iter().next());
-    found
+/// The value of the lowest lane of `rest`, and the lanes of `rest` that hold it, which are taken out.
+///
+/// # Safety
+/// The array must have an element of this width, no predicate, for all groups up to the last that has lanes in `rest`; the host must have
+/// the helpers' instructions.
+unsafe fn take_alike(
+    array: *const u8,
+    width: Width,
+    rest: &mut Mask,
+    helpers: &Helpers,
+) -> Option<(u64, Mask)> {
+    let lane = rest.lowest()?;
+    let end = rest.highest().unwrap_or(lane) / GROUP_LANES + 1;
+    let mut alike = Mask::EMPTY;
+    // SAFETY: the caller's promise.
+    let value = unsafe {
+        let value = load(array, width, lane);
+        (helpers.lanes_with)(&mut alike.0, array, lane_width(width), value, lane / 64 * 4..end);
+        value
+    };
+    alike &= *rest;
+    *rest = rest.without(alike);
+    Some((value, alike))
 }

@@ -8,7 +8,7 @@ use super::{Active, Chunk, Step};
 use crate::code::{ShufflePattern, WarpOp, shuffle_source};
 use crate::cta::Shared;
 use crate::mask::{CHUNK_LANES, Mask, WARP_LANES};
-use crate::registers::SlotRef;
+use crate::registers::{SlotRef, lane_width};
 
 impl Chunk<'_> {
     #[inline(never)]
@@ -48,13 +48,6 @@ impl Chunk<'_> {
             Some(slot) => self.registers.get(active.window, slot, lane) as u32 & here,
             None => here,
         }
-    }
-
-    /// The values of a slot in all lanes of the active groups.
-    pub(super) fn values(&mut self, slot: SlotRef, active: &Active) -> [u64; CHUNK_LANES] {
-        let mut values = [0; CHUNK_LANES];
-        self.registers.widen(active.window, slot, &mut values[..active.lanes().1]);
-        values
     }
 
     /// Writes words to the active lanes of a slot.
@@ -241,30 +234,38 @@ impl Chunk<'_> {
         members: Option<SlotRef>,
         active: &Active,
     ) {
-        let (values, common) = (self.values(a, active), self.common_members(members, active));
-        let mut agree = Mask::EMPTY;
-        let mut words = [0; CHUNK_LANES];
+        let (array, common) = (self.registers.read(active.window, a), self.common_members(members, active));
+        let mut of_warps = [0; CHUNK_LANES / WARP_LANES];
         for (warp, lanes) in active.mask.warps() {
-            let first = warp * WARP_LANES;
-            let of_warp = &values[first..first + WARP_LANES];
-            let (mut rest, mut agreeing) = (lanes, 0);
-            while rest != 0 {
-                let lane = rest.trailing_zeros() as usize;
-                let alike = lanes_with(of_warp, of_warp[lane]) & lanes;
-                for lane in ones(alike) {
-                    let members = match common {
-                        Some(common) => common & lanes,
-                        None => self.members(members, active, first + lane),
-                    };
-                    let same = alike & members;
-                    if same == members {
-                        agreeing |= 1 << lane;
-                    }
-                    words[first + lane] = if all && same != members { 0 } else { same };
+            of_warps[warp] = common.unwrap_or(u32::MAX) & lanes;
+        }
+        let mut words = [0; CHUNK_LANES];
+        let whole = all && common.is_some();
+        // SAFETY: the register has all lanes, and there are as many words.
+        unsafe {
+            let match_warps = self.registers.helpers().match_warps;
+            let width = lane_width(a.width);
+            match_warps(words.as_mut_ptr().cast(), array, width, &of_warps, whole, self.lanes);
+        }
+        let mut agree = Mask::EMPTY;
+        if common.is_none() {
+            // So far they are compared with all lanes that are here.
+            for lane in active.mask {
+                let members = self.members(members, active, lane);
+                words[lane] &= members;
+                if words[lane] == members {
+                    agree.insert(lane);
+                } else if all {
+                    words[lane] = 0;
                 }
-                rest &= !alike;
             }
-            agree.set_warp(warp, agreeing);
+        } else if pred.is_some() {
+            // A lane is among its own members.
+            active.mask.for_each(|lane| {
+                if words[lane] != 0 {
+                    agree.insert(lane);
+                }
+            });
         }
         if let Some(dst) = dst {
             self.write_words(dst, active, &words);
@@ -282,12 +283,15 @@ impl Chunk<'_> {
         members: Option<SlotRef>,
         active: &Active,
     ) {
-        let values = self.values(a, active);
+        let values = self.registers.read(active.window, a).cast::<u32>();
         self.write_warps(dst, members, active, |warp, members| {
-            let of_warp = &values[warp * WARP_LANES..][..WARP_LANES];
-            match members {
-                u32::MAX => reduce.all(of_warp.iter().copied()),
-                _ => reduce.all(ones(members).map(|lane| of_warp[lane])),
+            // SAFETY: the register has an element of 4 bytes for every lane, and members are lanes of the chunk.
+            unsafe {
+                let of_warp = values.add(warp * WARP_LANES);
+                match members {
+                    u32::MAX => reduce.all((*of_warp.cast::<[u32; WARP_LANES]>()).iter().copied()),
+                    _ => reduce.all(ones(members).map(|lane| of_warp.add(lane).read())),
+                }
             }
         });
     }
@@ -327,8 +331,7 @@ struct Reduce {
 }
 
 impl Reduce {
-    fn all(&self, values: impl Iterator<Item = u64>) -> u64 {
-        let words = values.map(|value| value as u32);
+    fn all(&self, words: impl Iterator<Item = u32>) -> u64 {
         let signed = self.ty.is_signed();
         let result = match self.op {
             ReduxOp::Min | ReduxOp::Max if self.ty.is_float() => return self.all_floats(words).into(),
@@ -350,20 +353,17 @@ impl Reduce {
         let sign = if self.abs { 0x7fff_ffff } else { u32::MAX };
         // In the order of the numbers; this is its own inverse.
         let key = |bits: i32| bits ^ (bits >> 31 & i32::MAX);
-        let (mut best, mut any_nan) = (None, false);
+        // What NaNs count as: no other number has this key.
+        let least = if self.op == ReduxOp::Min { i32::MAX } else { i32::MIN };
+        let (mut best, mut any_nan) = (least, false);
+        // Without choices in the loop, which becomes one of vectors where there are 32 words.
         for bits in words.map(|bits| bits & sign) {
-            if bits & 0x7fff_ffff > 0x7f80_0000 {
-                any_nan = true;
-                continue;
-            }
-            let key = key(bits as i32);
-            best = Some(match (best, self.op) {
-                (None, _) => key,
-                (Some(best), ReduxOp::Min) => key.min(best),
-                (Some(best), _) => key.max(best),
-            });
+            let is_nan = bits & 0x7fff_ffff > 0x7f80_0000;
+            any_nan |= is_nan;
+            let key = if is_nan { least } else { key(bits as i32) };
+            best = if self.op == ReduxOp::Min { key.min(best) } else { key.max(best) };
         }
-        if any_nan && self.nan { NAN } else { best.map_or(NAN, |best| key(best) as u32) }
+        if any_nan && self.nan || best == least { NAN } else { key(best) as u32 }
     }
 }
 
@@ -374,11 +374,6 @@ pub(super) fn ones(mut bits: u32) -> impl Iterator<Item = usize> {
         bits &= bits - 1;
         Some(lane)
     })
-}
-
-/// The lanes of a warp that hold a value.
-fn lanes_with(values: &[u64], value: u64) -> u32 {
-    values.iter().enumerate().fold(0, |lanes, (lane, &other)| lanes | u32::from(other == value) << lane)
 }
 
 #[cfg(test)]
@@ -403,6 +398,7 @@ mod tests {
         ];
         let none = Picks::new(&[Type::F32], &[]);
         let bits = |x: f32| u64::from(x.to_bits());
+        let all = |reduce: &Reduce, words: &[u64]| reduce.all(words.iter().map(|&word| word as u32));
         for case in 0..8 {
             let (nan, abs) = (case & 1 != 0, case & 2 != 0);
             let op = if case & 4 == 0 { ReduxOp::Min } else { ReduxOp::Max };
@@ -415,11 +411,11 @@ mod tests {
             let absolute = |x: u64| if abs { sem::float::abs(&none, &[x])[0] } else { x };
             for a in numbers.map(bits) {
                 let alone = two(absolute(a), absolute(a));
-                assert_eq!(reduce.all([a].into_iter()), alone, "{op:?} {a:x} {nan} {abs}");
+                assert_eq!(all(&reduce, &[a]), alone, "{op:?} {a:x} {nan} {abs}");
                 for b in numbers.map(bits) {
                     for c in numbers.map(bits) {
                         let expected = two(two(absolute(a), absolute(b)), absolute(c));
-                        let got = reduce.all([a, b, c].into_iter());
+                        let got = all(&reduce, &[a, b, c]);
                         assert_eq!(got, expected, "{op:?} {a:x} {b:x} {c:x} {nan} {abs}");
                     }
                 }
