@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 use super::access::{Request, Resolved};
 use super::addresses::{ROOM, address_of};
 use super::atomic::reduce_elements;
+use super::transfer::Transfer;
 use super::{Active, Chunk, Step};
 use crate::code::{Address, BulkMask, CopyAsync, CopyBulk, StoreAsync, TryCancel};
 use crate::cta::Shared;
@@ -21,7 +22,6 @@ use crate::memory::{map_shared, rank_of_address};
 
 /// Bytes of the longest copy.
 const LONGEST: usize = 16;
-type Bytes = [u8; LONGEST];
 
 /// The copies that the lanes issued by one instruction.
 struct Batch {
@@ -30,9 +30,31 @@ struct Batch {
     left: Mask,
     /// The commits of a lane before: the number of its group.
     groups: Commits,
+    /// Of each copy.
     bytes: usize,
-    /// Of each of the lanes, in ascending order: where to, and what.
-    copies: Vec<(*mut u8, Bytes)>,
+    copies: Data,
+}
+
+/// What is copied, of each lane of a batch in ascending order.
+#[derive(Default)]
+struct Data {
+    /// The bytes, one copy after the other.
+    bytes: Vec<u8>,
+    /// Where to.
+    places: Places,
+}
+
+/// Where copies go to.
+enum Places {
+    /// One after the other, from here on.
+    Row(*mut u8),
+    Each(Vec<*mut u8>),
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Places::Each(Vec::new())
+    }
 }
 
 /// How often each lane has committed.
@@ -83,27 +105,97 @@ impl Commits {
     }
 }
 
+impl Data {
+    /// Reads what the active lanes copy, and notes where to.
+    ///
+    /// # Safety
+    /// The regions of the transfers must hold the copies of all active lanes, and those of `to` be the block's shared memory.
+    unsafe fn take(&mut self, from: &Transfer, to: &Transfer) {
+        let (count, bytes) = (from.active.count, from.bytes as usize);
+        self.bytes.clear();
+        self.bytes.reserve(count * bytes);
+        let room = self.bytes.as_mut_ptr();
+        // SAFETY: the caller's promise; there is room for all copies, which are written one after the other.
+        unsafe {
+            match (from.consecutive(), bytes) {
+                (Some((start, ..)), _) => room.copy_from_nonoverlapping(start, count * bytes),
+                (None, 4) => from.take_each::<4>(room),
+                (None, 8) => from.take_each::<8>(room),
+                _ => from.take_each::<LONGEST>(room),
+            }
+            self.bytes.set_len(count * bytes);
+            if let Some((start, ..)) = to.consecutive() {
+                self.places = Places::Row(start);
+                return;
+            }
+            let mut places = match std::mem::take(&mut self.places) {
+                Places::Each(places) => places,
+                Places::Row(_) => Vec::new(),
+            };
+            places.clear();
+            places.reserve(count);
+            let (list, mut next) = (places.as_mut_ptr(), 0);
+            to.each_lane(|_, place| {
+                list.add(next).write(place);
+                next += 1;
+            });
+            places.set_len(next);
+            self.places = Places::Each(places);
+        }
+    }
+}
+
 impl Batch {
     /// Does the copies of these lanes, in ascending order.
     fn write(&mut self, lanes: Mask) {
-        let (whole, mut next) = (lanes == self.lanes, 0);
-        let bytes = self.bytes;
-        self.lanes.for_each(|lane| {
-            let (to, data) = &self.copies[next];
-            next += 1;
-            if !whole && !lanes.contains(lane) {
-                return;
+        match self.bytes {
+            4 => self.write_lanes::<4>(lanes),
+            8 => self.write_lanes::<8>(lanes),
+            _ => self.write_lanes::<LONGEST>(lanes),
+        }
+        self.left = self.left.without(lanes);
+    }
+
+    /// The same for copies of `N` bytes.
+    fn write_lanes<const N: usize>(&self, lanes: Mask) {
+        let whole = lanes == self.lanes;
+        let data = self.copies.bytes.as_ptr().cast::<[u8; N]>();
+        // SAFETY (of all accesses here): the places were checked for so many bytes when the copies were issued. They are the block's
+        // shared memory, which this host thread alone touches, and which lives longer than the chunk. Of every lane there is data.
+        match &self.copies.places {
+            Places::Row(start) => {
+                let start = start.cast::<[u8; N]>();
+                if whole {
+                    // SAFETY: as above.
+                    return unsafe { start.copy_from_nonoverlapping(data, self.copies.bytes.len() / N) };
+                }
+                self.each(lanes, |next| {
+                    // SAFETY: as above.
+                    unsafe { start.add(next).write_unaligned(data.add(next).read_unaligned()) }
+                });
             }
-            // SAFETY: the place was checked for so many bytes when the copy was issued. It is the block's shared memory, which this
-            // host thread alone touches, and which lives longer than the chunk.
-            unsafe {
-                match bytes {
-                    LONGEST => to.cast::<Bytes>().write_unaligned(*data),
-                    count => std::ptr::copy_nonoverlapping(data.as_ptr(), *to, count),
+            Places::Each(places) if whole => {
+                for (next, place) in places.iter().enumerate() {
+                    // SAFETY: as above.
+                    unsafe { place.cast::<[u8; N]>().write_unaligned(data.add(next).read_unaligned()) }
                 }
             }
+            Places::Each(places) => self.each(lanes, |next| {
+                // SAFETY: as above.
+                unsafe { places[next].cast::<[u8; N]>().write_unaligned(data.add(next).read_unaligned()) }
+            }),
+        }
+    }
+
+    /// Calls `f` with the position of the copy of each of these lanes.
+    fn each(&self, lanes: Mask, mut f: impl FnMut(usize)) {
+        let mut next = 0;
+        self.lanes.for_each(|lane| {
+            if lanes.contains(lane) {
+                f(next);
+            }
+            next += 1;
         });
-        self.left = self.left.without(lanes);
     }
 }
 
@@ -114,7 +206,7 @@ pub(super) struct Copies {
     /// There were copies or commits in this block.
     used: bool,
     /// Room for copies.
-    spare: Vec<Vec<(*mut u8, Bytes)>>,
+    spare: Vec<Data>,
 }
 
 impl Default for Copies {
@@ -132,14 +224,14 @@ impl Copies {
         }
     }
 
-    /// Issues copies of so many bytes each: one for each of the lanes, in ascending order.
-    fn issue(&mut self, lanes: Mask, bytes: usize, copies: Vec<(*mut u8, Bytes)>) {
+    /// Issues copies of so many bytes each: one for each of the lanes.
+    fn issue(&mut self, lanes: Mask, bytes: usize, copies: Data) {
         self.used = true;
         self.pending.push(Batch { lanes, left: lanes, groups: self.commits.clone(), bytes, copies });
     }
 
-    /// Room for the copies of an instruction.
-    fn room(&mut self) -> Vec<(*mut u8, Bytes)> {
+    /// Room for the copies of an instruction, which may hold what was copied earlier.
+    fn room(&mut self) -> Data {
         self.spare.pop().unwrap_or_default()
     }
 
@@ -161,9 +253,7 @@ impl Copies {
             }
             let keeps = !batch.left.is_empty();
             if !keeps {
-                let mut room = std::mem::take(&mut batch.copies);
-                room.clear();
-                spare.push(room);
+                spare.push(std::mem::take(&mut batch.copies));
             }
             keeps
         });
@@ -197,40 +287,23 @@ impl Chunk<'_> {
             }
             None => Mask::EMPTY,
         };
-        // Two sets of addresses cannot stand beside each other: each may fill the array of a register.
         let mut sources = self.addresses(&op.src, active);
-        let source_region = match (op.size, op.ignore) {
-            (None, None) => self.checked_region(shared, &from, &mut sources, active.mask),
-            _ => None,
-        };
-        let mut rooms = [ROOM; 2];
-        let [source, destination] = &mut rooms;
-        let source = sources.all(active, source);
         let mut destinations = self.addresses(&op.dst, active);
-        let region = self.checked_region(shared, &to, &mut destinations, active.mask);
-        let destination = destinations.all(active, destination);
         let mut copies = self.copies.room();
-        if let (Some(region), Some(source_region)) = (region, source_region) {
-            copies.reserve(active.count);
-            let (room, mut count) = (copies.as_mut_ptr(), 0);
-            active.mask.for_each(|lane| {
-                let mut data = [0; LONGEST];
-                // SAFETY: the regions hold the copies of all active lanes, and there is room for them.
-                unsafe {
-                    let (at, place) = (source_region.at(source[lane]), region.at(destination[lane]));
-                    match op.bytes as usize {
-                        LONGEST => data = at.cast::<Bytes>().read_unaligned(),
-                        count => std::ptr::copy_nonoverlapping(at, data.as_mut_ptr(), count),
-                    }
-                    room.add(count).write((place, data));
-                    count += 1;
-                }
-            });
-            // SAFETY: so many have been written.
-            unsafe { copies.set_len(count) }
-            self.copies.issue(active.mask, op.bytes as usize, copies);
-            return Ok(());
+        if op.size.is_none() && op.ignore.is_none() {
+            let source = self.checked_region(shared, &from, &mut sources, active.mask);
+            let region = self.checked_region(shared, &to, &mut destinations, active.mask);
+            if let (Some(source), Some(region)) = (source, region) {
+                let from = self.transfer(source, &sources, active, op.bytes, bytes);
+                let to = self.transfer(region, &destinations, active, op.bytes, bytes);
+                // SAFETY: the regions hold the copies of all active lanes.
+                unsafe { copies.take(&from, &to) }
+                self.copies.issue(active.mask, op.bytes as usize, copies);
+                return Ok(());
+            }
         }
+        let mut places = Vec::with_capacity(active.count);
+        copies.bytes.clear();
         for lane in active.mask {
             let mut read = match op.size {
                 Some(slot) => self.registers.get(active.window, slot, lane).min(bytes),
@@ -239,7 +312,7 @@ impl Chunk<'_> {
             if ignored.contains(lane) {
                 read = 0;
             }
-            let destination = destination[lane];
+            let destination = address_of(&destinations, lane);
             let place = match self.place(shared, &to, destination) {
                 Ok(Resolved::Host(place)) => place,
                 Ok(Resolved::Local(_)) => {
@@ -250,7 +323,7 @@ impl Chunk<'_> {
             let mut data = [0; LONGEST];
             if read > 0 {
                 // Aligned to the size of the copy, whatever part of it is read.
-                let address = source[lane];
+                let address = address_of(&sources, lane);
                 let fault = |kind| self.access_fault(kind, &from, lane, address);
                 if !address.is_multiple_of(bytes) {
                     return Err(fault(FaultKind::Misaligned));
@@ -271,8 +344,10 @@ impl Chunk<'_> {
                     }
                 }
             }
-            copies.push((place, data));
+            places.push(place);
+            copies.bytes.extend_from_slice(&data[..op.bytes as usize]);
         }
+        copies.places = Places::Each(places);
         self.copies.issue(active.mask, op.bytes as usize, copies);
         Ok(())
     }

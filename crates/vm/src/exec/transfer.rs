@@ -75,28 +75,66 @@ impl Transfer<'_> {
     /// # Safety
     /// As [`Transfer::pack_vectors`].
     unsafe fn pack<T: Copy>(&self, room: *mut u8) {
-        let (first, end) = self.active.groups;
-        let to = room.cast::<T>();
-        for group in first..end {
-            let (lanes, lane) = (self.active.mask.group(group), group * GROUP_LANES);
-            // SAFETY: the caller's promise; the region holds the accesses of all active lanes.
-            unsafe {
-                let to = to.add((group - first) * GROUP_LANES);
-                if lanes != u16::MAX {
-                    // No lane shows what the array held before.
-                    std::ptr::write_bytes(to, 0, GROUP_LANES);
-                }
-                match self.step(group) {
-                    Some(step) => {
-                        let (start, step) = (self.at(lane), step as usize);
-                        let read =
-                            |i: usize| start.wrapping_add(i.wrapping_mul(step)).cast::<T>().read_unaligned();
-                        ones(lanes).for_each(|i| to.add(i).write_unaligned(read(i)));
+        let (to, (first, end)) = (room.cast::<T>(), self.active.lanes());
+        // SAFETY: the caller's promise; the region holds the accesses of all active lanes.
+        unsafe {
+            if !self.active.whole_groups {
+                // No lane shows what the array held before.
+                std::ptr::write_bytes(to, 0, end - first);
+            }
+            self.each_lane(|lane, at| to.add(lane - first).write_unaligned(at.cast::<T>().read_unaligned()));
+        }
+    }
+
+    /// Reads `N` bytes for each active lane, in ascending order, and writes them one after the other.
+    ///
+    /// # Safety
+    /// The region must hold the accesses of all active lanes, and there must be room.
+    pub unsafe fn take_each<const N: usize>(&self, room: *mut u8) {
+        let (to, mut next) = (room.cast::<[u8; N]>(), 0);
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.each_lane(|_, at| {
+                to.add(next).write_unaligned(at.cast::<[u8; N]>().read_unaligned());
+                next += 1;
+            });
+        }
+    }
+
+    /// Calls `f` with every active lane, in ascending order, and where its access goes.
+    ///
+    /// # Safety
+    /// The region must hold the accesses of all active lanes.
+    #[inline(always)]
+    pub unsafe fn each_lane(&self, mut f: impl FnMut(usize, *mut u8)) {
+        for group in self.active.groups.0..self.active.groups.1 {
+            // SAFETY: the caller's promise.
+            unsafe { self.each_lane_of(group, &mut f) }
+        }
+    }
+
+    /// The same for the lanes of a group.
+    ///
+    /// # Safety
+    /// As [`Transfer::each_lane`].
+    #[inline(always)]
+    unsafe fn each_lane_of(&self, group: usize, mut f: impl FnMut(usize, *mut u8)) {
+        let (lanes, lane) = (self.active.mask.group(group), group * GROUP_LANES);
+        // SAFETY: the caller's promise; the first lane of a group that steps evenly is only where the others are counted from.
+        unsafe {
+            match self.step(group) {
+                Some(step) => {
+                    let (start, step) = (self.at(lane), step as usize);
+                    let at = |i: usize| start.wrapping_add(i.wrapping_mul(step));
+                    match lanes {
+                        u16::MAX => (0..GROUP_LANES).for_each(|i| f(lane + i, at(i))),
+                        _ => ones(lanes).for_each(|i| f(lane + i, at(i))),
                     }
-                    None => ones(lanes).for_each(|i| {
-                        to.add(i).write_unaligned(self.at(lane + i).cast::<T>().read_unaligned())
-                    }),
                 }
+                None if lanes == u16::MAX => {
+                    (lane..lane + GROUP_LANES).for_each(|lane| f(lane, self.at(lane)));
+                }
+                None => ones(lanes).for_each(|i| f(lane + i, self.at(lane + i))),
             }
         }
     }
@@ -136,7 +174,7 @@ impl Transfer<'_> {
     }
 
     /// If the elements of all active lanes stand one after the other: where they start, and the lanes.
-    fn consecutive(&self) -> Option<(*mut u8, usize, usize)> {
+    pub fn consecutive(&self) -> Option<(*mut u8, usize, usize)> {
         let bytes = u64::from(self.bytes);
         let (first, end) = self.active.range;
         match self.addresses {
