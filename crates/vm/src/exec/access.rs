@@ -395,7 +395,7 @@ impl Chunk<'_> {
         // SAFETY: there are vectors for all lanes of the groups, the arrays are those of different slots.
         unsafe {
             match bytes {
-                1 => split_bytes(&arrays, vectors, op.signed, lanes),
+                1 => (self.registers.helpers().split_bytes)(&arrays, vectors, op.signed, lanes),
                 2 => (self.registers.helpers().deinterleave)(&arrays, vectors, LaneWidth::B2, lanes),
                 4 => (self.registers.helpers().deinterleave)(&arrays, vectors, LaneWidth::B4, lanes),
                 _ => (self.registers.helpers().deinterleave)(&arrays, vectors, LaneWidth::B8, lanes),
@@ -555,23 +555,5 @@ impl Chunk<'_> {
             }
         }
         true
-    }
-}
-
-/// Lanes of 2 bytes from vectors of bytes, extended.
-///
-/// # Safety
-/// There must be vectors for so many lanes, and room for them in every array.
-unsafe fn split_bytes(arrays: &[*mut u8], vectors: *const u8, signed: bool, lanes: usize) {
-    let count = arrays.len();
-    for (i, array) in arrays.iter().enumerate() {
-        let to = array.cast::<u16>();
-        for lane in 0..lanes {
-            // SAFETY: the caller's promise.
-            unsafe {
-                let byte = vectors.add(lane * count + i).read();
-                *to.add(lane) = if signed { byte as i8 as u16 } else { byte.into() };
-            }
-        }
     }
 }

@@ -5,9 +5,10 @@ use lanes::{Element, Extend, Helpers, LaneWidth, memory};
 
 use super::Active;
 use super::addresses::{Addresses, Each, Region};
+use crate::bytes::load;
 use crate::mask::{CHUNK_LANES, GROUP_LANES, Mask};
 use crate::registers::lane_width;
-use crate::scalar::LaneRows;
+use crate::scalar::{LaneRows, Scalar};
 
 /// The transfer of one element after the other between memory and registers.
 pub(super) struct Transfer<'a> {
@@ -288,6 +289,11 @@ impl Transfer<'_> {
         }
         // SAFETY: the caller's promise.
         unsafe {
+            if kind.is_none()
+                && let Some(each) = self.scattered()
+            {
+                return self.gather_extended(each, element, signed, width, to);
+            }
             match (self.bytes, signed, width) {
                 (1, false, Width::W16) => self.load_groups(element, to, |x: u8| u16::from(x)),
                 (1, true, Width::W16) => self.load_groups(element, to, |x: i8| i16::from(x)),
@@ -295,15 +301,15 @@ impl Transfer<'_> {
                 (1, true, Width::W32) => self.load_groups(element, to, |x: i8| i32::from(x)),
                 (1, false, _) => self.load_groups(element, to, |x: u8| u64::from(x)),
                 (1, true, _) => self.load_groups(element, to, |x: i8| i64::from(x)),
-                (2, _, Width::W16) => self.load_groups(element, to, |x: u16| x),
+                (2, _, Width::W16) => self.load_elements::<u16>(element, width, to),
                 (2, false, Width::W32) => self.load_groups(element, to, |x: u16| u32::from(x)),
                 (2, true, Width::W32) => self.load_groups(element, to, |x: i16| i32::from(x)),
                 (2, false, _) => self.load_groups(element, to, |x: u16| u64::from(x)),
                 (2, true, _) => self.load_groups(element, to, |x: i16| i64::from(x)),
                 (4, false, Width::W64) => self.load_groups(element, to, |x: u32| u64::from(x)),
                 (4, true, Width::W64) => self.load_groups(element, to, |x: i32| i64::from(x)),
-                (4, ..) => self.load_groups(element, to, |x: u32| x),
-                _ => self.load_groups(element, to, |x: u64| x),
+                (4, ..) => self.load_elements::<u32>(element, width, to),
+                _ => self.load_elements::<u64>(element, width, to),
             }
         }
     }
@@ -335,6 +341,54 @@ impl Transfer<'_> {
         }
     }
 
+    /// Loads elements that are narrower than their registers, from addresses without a pattern.
+    ///
+    /// # Safety
+    /// As [`Transfer::load`].
+    unsafe fn gather_extended(&self, each: &Each, element: usize, signed: bool, width: Width, to: *mut u8) {
+        let Helpers { gather, extend, .. } = *self.helpers;
+        let (kind, storage, from) = match (self.bytes, signed) {
+            (1, false) => (Element::U8, Width::W16, Extend::U16),
+            (1, true) => (Element::S8, Width::W16, Extend::S16),
+            (2, false) => (Element::B2, Width::W16, Extend::U16),
+            (2, true) => (Element::B2, Width::W16, Extend::S16),
+            (_, false) => (Element::B4, Width::W32, Extend::U32),
+            (_, true) => (Element::B4, Width::W32, Extend::S32),
+        };
+        let offsets = if each.narrow { LaneWidth::B4 } else { LaneWidth::B8 };
+        let mut room = [0u32; CHUNK_LANES];
+        let room = room.as_mut_ptr().cast::<u8>();
+        let (first, end) = self.active.lanes();
+        // SAFETY: the region holds the accesses of all active lanes; there are no more lanes than words, and `to` has them.
+        unsafe {
+            for (base, mask) in self.host_bases(each, element) {
+                gather(room, kind, base, each.array, offsets, mask.words());
+            }
+            let (from_lane, to) = (room.add(first * storage.bytes()), to.add(first * width.bytes()));
+            extend(to, lane_width(width), from_lane, from, end - first);
+        }
+    }
+
+    /// The groups from `group` on whose lanes are all active and step evenly, each from the one before: how many, and the step.
+    #[inline]
+    fn even_groups(&self, group: usize) -> Option<(usize, usize)> {
+        let step = self.step(group).filter(|_| self.active.mask.group(group) == u16::MAX)?;
+        let end = match self.addresses {
+            Addresses::Even(even) if even.scalar.is_linear(step, self.rows) => self.active.groups.1,
+            Addresses::Even(even) if even.scalar.is_linear_in_block(step, self.rows) => {
+                // Blocks have whole groups, since these step evenly.
+                let block = self.rows.block_of(group * GROUP_LANES) + 1;
+                self.active.groups.1.min(block * self.rows.block_lanes() / GROUP_LANES)
+            }
+            _ => group + 1,
+        };
+        let end = match self.active.whole_groups {
+            true => end,
+            false => (group + 1..end).find(|&next| self.active.mask.group(next) != u16::MAX).unwrap_or(end),
+        };
+        Some((end - group, step as usize))
+    }
+
     /// Loads one element of `M` for each active lane into an array of `R`, group by group.
     ///
     /// # Safety
@@ -342,33 +396,46 @@ impl Transfer<'_> {
     unsafe fn load_groups<M: Copy, R: Copy>(&self, element: usize, to: *mut u8, extend: impl Fn(M) -> R) {
         let offset = element * self.bytes as usize;
         // SAFETY: the region holds the accesses of all active lanes.
-        let read = |at: *mut u8| unsafe { extend(at.cast::<M>().read_unaligned()) };
-        let (first, end) = self.active.groups;
-        for group in first..end {
-            let (lanes, lane) = (self.active.mask.group(group), group * GROUP_LANES);
-            // SAFETY: `to` has the group, of whose lanes only active ones are read.
+        let read = |at: *mut u8| unsafe { extend(at.wrapping_add(offset).cast::<M>().read_unaligned()) };
+        for group in self.active.groups.0..self.active.groups.1 {
+            let lane = group * GROUP_LANES;
+            let row = self.step(group) == Some(size_of::<M>() as u64);
+            // SAFETY: as above; `to` has all lanes.
             unsafe {
-                let to = to.cast::<R>().add(lane);
-                match self.step(group) {
-                    Some(step) => {
-                        let start = self.at(lane).wrapping_add(offset);
-                        let step = step as usize;
-                        if lanes != u16::MAX {
-                            ones(lanes)
-                                .for_each(|i| *to.add(i) = read(start.wrapping_add(i.wrapping_mul(step))));
-                        } else if step == size_of::<M>() {
-                            let all = start.cast::<[M; GROUP_LANES]>().read_unaligned();
-                            (0..GROUP_LANES).for_each(|i| *to.add(i) = extend(all[i]));
-                        } else {
-                            (0..GROUP_LANES)
-                                .for_each(|i| *to.add(i) = read(start.wrapping_add(i.wrapping_mul(step))));
-                        }
-                    }
-                    None => {
-                        ones(lanes).for_each(|i| *to.add(i) = read(self.at(lane + i).wrapping_add(offset)))
-                    }
+                if row && self.active.mask.group(group) == u16::MAX {
+                    let all = self.at(lane).wrapping_add(offset).cast::<[M; GROUP_LANES]>().read_unaligned();
+                    let to = to.cast::<R>().add(lane);
+                    (0..GROUP_LANES).for_each(|i| to.add(i).write(extend(all[i])));
+                } else {
+                    self.each_lane_of(group, |lane, at| to.cast::<R>().add(lane).write(read(at)));
                 }
             }
+        }
+    }
+
+    /// Loads one element of `T` for each active lane: groups that step evenly at once.
+    ///
+    /// # Safety
+    /// `to` must be an array of `T` for all lanes.
+    unsafe fn load_elements<T: Copy>(&self, element: usize, width: Width, to: *mut u8) {
+        let offset = element * self.bytes as usize;
+        let mut group = self.active.groups.0;
+        while group < self.active.groups.1 {
+            let lane = group * GROUP_LANES;
+            // SAFETY: the region holds the accesses of all active lanes, and what lies between those of a group that steps evenly.
+            unsafe {
+                if let Some((count, step)) = self.even_groups(group) {
+                    let (to, lanes) = (to.add(lane * size_of::<T>()), count * GROUP_LANES);
+                    let from = self.at(lane).wrapping_add(offset);
+                    (self.helpers.load_strided)(to, lane_width(width), from, step, lanes);
+                    group += count;
+                    continue;
+                }
+                self.each_lane_of(group, |lane, at| {
+                    to.cast::<T>().add(lane).write(at.wrapping_add(offset).cast::<T>().read_unaligned());
+                });
+            }
+            group += 1;
         }
     }
 
@@ -421,7 +488,14 @@ impl Transfer<'_> {
         }
         // SAFETY: the caller's promise.
         unsafe {
+            if self.has_one_address_a_block() {
+                return self.store_last(element, width, from);
+            }
+            let one_a_group = matches!(self.addresses, Addresses::Even(even) if even.scalar.step == 0);
             match (self.bytes, width) {
+                (2, Width::W16) if !one_a_group => self.store_elements::<u16>(element, width, from),
+                (4, Width::W32) if !one_a_group => self.store_elements::<u32>(element, width, from),
+                (8, _) if !one_a_group => self.store_elements::<u64>(element, width, from),
                 (1, Width::W16) => self.store_groups(element, from, |x: u16| x as u8),
                 (1, Width::W32) => self.store_groups(element, from, |x: u32| x as u8),
                 (1, _) => self.store_groups(element, from, |x: u64| x as u8),
@@ -432,6 +506,60 @@ impl Transfer<'_> {
                 (4, _) => self.store_groups(element, from, |x: u32| x),
                 _ => self.store_groups(element, from, |x: u64| x),
             }
+        }
+    }
+
+    /// The lanes of a block all have one address, and blocks are not small.
+    fn has_one_address_a_block(&self) -> bool {
+        let one = |scalar: &Scalar| scalar.step | scalar.pitch == 0;
+        let large = self.rows.blocks() == 1 || self.rows.block_lanes() >= 64;
+        large && matches!(self.addresses, Addresses::Even(even) if one(&even.scalar))
+    }
+
+    /// Stores the element of the last active lane of each block, which is what stays where all have one address.
+    ///
+    /// # Safety
+    /// As [`Transfer::store`].
+    unsafe fn store_last(&self, element: usize, width: Width, from: *const u8) {
+        let lanes = self.rows.block_lanes();
+        for block in 0..self.rows.blocks() {
+            let of_block = match self.rows.blocks() {
+                1 => self.active.mask,
+                _ => self.active.mask & Mask::range(block * lanes, (block + 1) * lanes),
+            };
+            if let Some(lane) = of_block.highest() {
+                // SAFETY: the caller's promise: the lane is active.
+                unsafe {
+                    let at = self.at(lane).wrapping_add(element * self.bytes as usize);
+                    write(at, self.bytes, load(from, width, lane));
+                }
+            }
+        }
+    }
+
+    /// Stores one element of `T` for each active lane, in ascending order: groups that step evenly at once.
+    ///
+    /// # Safety
+    /// `from` must be an array of `T` for all lanes.
+    unsafe fn store_elements<T: Copy>(&self, element: usize, width: Width, from: *const u8) {
+        let offset = element * self.bytes as usize;
+        let mut group = self.active.groups.0;
+        while group < self.active.groups.1 {
+            let lane = group * GROUP_LANES;
+            // SAFETY: the region holds the accesses of all active lanes.
+            unsafe {
+                match self.even_groups(group).filter(|&(_, step)| step != 0) {
+                    Some((count, step)) => {
+                        let (from, lanes) = (from.add(lane * size_of::<T>()), count * GROUP_LANES);
+                        let to = self.at(lane).wrapping_add(offset);
+                        (self.helpers.store_strided)(from, lane_width(width), to, step, lanes);
+                        group += count;
+                        continue;
+                    }
+                    None => self.store_group(group, offset, from, |x: T| x),
+                }
+            }
+            group += 1;
         }
     }
 
@@ -469,33 +597,48 @@ impl Transfer<'_> {
     /// `from` must be an array of `R` for all lanes.
     unsafe fn store_groups<R: Copy, M: Copy>(&self, element: usize, from: *const u8, cut: impl Fn(R) -> M) {
         let offset = element * self.bytes as usize;
-        let (first, end) = self.active.groups;
-        for group in first..end {
-            let (lanes, lane) = (self.active.mask.group(group), group * GROUP_LANES);
-            // SAFETY: the region holds the accesses of all active lanes, and `from` the group.
-            unsafe {
-                let from = from.cast::<R>().add(lane);
-                let Some(step) = self.step(group) else {
-                    for i in ones(lanes) {
-                        memory::write(self.at(lane + i).wrapping_add(offset), cut(from.add(i).read()));
-                    }
-                    continue;
-                };
-                let (start, step) = (self.at(lane).wrapping_add(offset), step as usize);
-                let write = |i: usize| {
-                    memory::write(start.wrapping_add(i.wrapping_mul(step)), cut(from.add(i).read()));
-                };
-                match (step, lanes) {
-                    (_, 0) => {}
-                    // The last lane's element is what stays.
-                    (0, lanes) => write(lanes.ilog2() as usize),
-                    (step, u16::MAX) if step == size_of::<M>() => {
-                        let all: [M; GROUP_LANES] = std::array::from_fn(|i| cut(from.add(i).read()));
-                        memory::write(start, all);
-                    }
-                    (_, u16::MAX) => (0..GROUP_LANES).for_each(write),
-                    (_, lanes) => ones(lanes).for_each(write),
+        for group in self.active.groups.0..self.active.groups.1 {
+            // SAFETY: the caller's promise.
+            unsafe { self.store_group(group, offset, from, &cut) }
+        }
+    }
+
+    /// The same for one group, `offset` bytes behind the lanes' addresses.
+    ///
+    /// # Safety
+    /// As [`Transfer::store_groups`].
+    #[inline(always)]
+    unsafe fn store_group<R: Copy, M: Copy>(
+        &self,
+        group: usize,
+        offset: usize,
+        from: *const u8,
+        cut: impl Fn(R) -> M,
+    ) {
+        let (lanes, lane) = (self.active.mask.group(group), group * GROUP_LANES);
+        // SAFETY: the region holds the accesses of all active lanes, and `from` the group.
+        unsafe {
+            let from = from.cast::<R>().add(lane);
+            let Some(step) = self.step(group) else {
+                for i in ones(lanes) {
+                    memory::write(self.at(lane + i).wrapping_add(offset), cut(from.add(i).read()));
                 }
+                return;
+            };
+            let (start, step) = (self.at(lane).wrapping_add(offset), step as usize);
+            let write = |i: usize| {
+                memory::write(start.wrapping_add(i.wrapping_mul(step)), cut(from.add(i).read()));
+            };
+            match (step, lanes) {
+                (_, 0) => {}
+                // The last lane's element is what stays.
+                (0, lanes) => write(lanes.ilog2() as usize),
+                (step, u16::MAX) if step == size_of::<M>() => {
+                    let all: [M; GROUP_LANES] = std::array::from_fn(|i| cut(from.add(i).read()));
+                    memory::write(start, all);
+                }
+                (_, u16::MAX) => (0..GROUP_LANES).for_each(write),
+                (_, lanes) => ones(lanes).for_each(write),
             }
         }
     }
