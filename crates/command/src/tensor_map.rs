@@ -20,7 +20,7 @@ pub struct MapSpec {
 
 /// What a user may write, for help texts. Extents are in the order of those of the array.
 pub const OPTIONS: &str = "\
-box=64x64 (or of columns channels=64, pixels=32, lower=-1x-1, upper=-1x-1), extent=100x200, stride=512 (bytes, of all dimensions but the \
+box=64x64 (or of columns channels=64, pixels=32, lower=-1x-1, upper=-1x-1, and wide=w or wide=w128 for those along the width), extent=100x200, stride=512 (bytes, of all dimensions but the \
 last), step=1x2, element=bf16 (PTX's names, f32.ftz, tf32, b4x16, b4x16_p64, b6x16_p32), interleave=16B, swizzle=128B \
 (32B 64B 128B 128B-32B 128B-32B-8B 128B-64B), fill=nan";
 
@@ -56,6 +56,9 @@ const SWIZZLES: [(&str, Swizzle); 7] = [
 
 const INTERLEAVES: [(&str, Interleave); 3] =
     [("none", Interleave::None), ("16B", Interleave::Bytes16), ("32B", Interleave::Bytes32)];
+
+/// The modes of columns along the width: does one take 128 pixels?
+const WIDE: [(&str, bool); 2] = [("w", false), ("w128", true)];
 
 const FILLS: [(&str, Fill); 2] = [("zero", Fill::Zero), ("nan", Fill::Nan)];
 
@@ -143,12 +146,14 @@ impl MapSpec {
         let mut map = TensorMap::tiled(element, 0, &extents, &vec![1; rank]);
         let is_known = dtype.is_some();
         let count = |less: usize| is_known.then(|| rank.saturating_sub(less));
+        let wide = option("wide").map(|mode| known("wide", mode, &WIDE)).transpose()?;
         let mut columns: Option<Im2col> = None;
         let mut taken = None;
         for (name, value) in &self.options {
-            let corner = |corner: &mut [i32; 3]| place(name, &numbers(name, value)?, corner, count(2));
+            let corners = if wide.is_some() { Some(1) } else { count(2) };
+            let corner = |corner: &mut [i32; 3]| place(name, &numbers(name, value)?, corner, corners);
             match name.as_str() {
-                "element" | "extent" => {}
+                "element" | "extent" | "wide" => {}
                 "box" => taken = Some(numbers::<u32>(name, value)?),
                 "stride" => place(name, &numbers(name, value)?, &mut map.strides, count(1))?,
                 "step" => place(name, &numbers(name, value)?, &mut map.steps, count(0))?,
@@ -163,7 +168,11 @@ impl MapSpec {
             }
         }
         map.mode = match (columns, taken) {
-            (Some(columns), None) => Mode::Im2col(columns),
+            (Some(columns), None) => match wide {
+                Some(w128) => Mode::Im2colWide { columns, w128 },
+                None => Mode::Im2col(columns),
+            },
+            (None, Some(_)) if wide.is_some() => return Err("a box has no wide=".to_owned()),
             (None, Some(taken)) => {
                 let mut all = [1; MOST_DIMENSIONS];
                 place("box", &taken, &mut all, count(0))?;
@@ -227,6 +236,10 @@ mod tests {
         let image = map("tensormap(f32[2x5x7x8], channels=8, pixels=16, lower=-1x0, upper=-1x-2)").unwrap();
         let columns = Im2col { lower: [0, -1, 0], upper: [-2, -1, 0], channels: 8, pixels: 16 };
         assert_eq!(image.mode, Mode::Im2col(columns));
+        let wide =
+            map("tensormap(f32[2x5x7x8], channels=8, wide=w128, lower=-1, upper=2, swizzle=64B)").unwrap();
+        let columns = Im2col { lower: [-1, 0, 0], upper: [2, 0, 0], channels: 8, pixels: 0 };
+        assert_eq!(wide.mode, Mode::Im2colWide { columns, w128: true });
     }
 
     #[test]
@@ -236,6 +249,9 @@ mod tests {
             ("tensormap(7, box=4)", "no tensor"),
             ("tensormap(f32[64x64])", "box=64x64"),
             ("tensormap(f32[64x64], box=4, channels=3)", "not both"),
+            ("tensormap(f32[64x64], box=4x4, wide=w)", "no wide="),
+            ("tensormap(f32[4x4x4], channels=4, wide=h)", "`h` is no wide"),
+            ("tensormap(f32[4x4x4x4], channels=4, wide=w, lower=1x1)", "lower has 2 numbers"),
             ("tensormap(f32[64x64], box=4)", "box has 1 numbers, and the tensor needs 2"),
             ("tensormap(f32[64x64], box=4x4x4x4x4x4)", "box has 6 numbers"),
             ("tensormap(f32[64x64], box=4x4, swizzle=96B)", "`96B` is no swizzle"),

@@ -719,7 +719,7 @@ pub enum OpKind {
         semantics: Semantics,
     },
     Texel(Box<TexelOp>),
-    /// Checked and not executed by any engine (columns along the width of a tensor, a number added to a predicate): a kernel that can reach it is not
+    /// Checked and not executed by any engine (a number added to a predicate): a kernel that can reach it is not
     /// launched.
     Unsupported {
         form: &'static Form,

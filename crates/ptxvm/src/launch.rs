@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use check::module::{Function, Param};
 use diag::{Code, Diagnostic, Span};
-use isa::{Kind, Mod, Type};
+use isa::{Kind, Type};
 use vm::{
     Fault, LaunchConfig, LaunchError, LaunchObserver, LaunchReport, ObserverHandle, Output, Place, Undefined,
 };
@@ -396,21 +396,14 @@ impl Launch {
         let (kernel, module) = (&self.kernel, self.loaded.module());
         let message = format!("kernel `{kernel}` is not launched: ptxvm does not execute `{name}`");
         let (index, span) = module.locate(what.span);
-        let is_wide = what.picks.has(Mod::Im2colW) || what.picks.has(Mod::Im2colW128);
-        let (why, help) = match is_wide {
-            true => ("no public document says which pixels it takes", "take columns with `.im2col`"),
-            false => (
-                "it adds a number to a predicate, which ptxas accepts, too, and generates no code for",
-                "write the predicate without a number",
-            ),
-        };
+        let why = "it adds a number to a predicate, which ptxas accepts, too, and generates no code for";
         let mut diagnostic = Diagnostic::error(Code::Unsupported, span, message).note(why);
         let function = module.program().module.functions.get(what.function.index());
         if let Some(function) = function.filter(|function| function.name != *kernel) {
             diagnostic =
                 diagnostic.note(format!("it stands in `{}`, which the kernel can call", function.name));
         }
-        let diagnostic = diagnostic.help(help);
+        let diagnostic = diagnostic.help("write the predicate without a number");
         let source = module.sources().nth(index).unwrap_or(module.source());
         Error::Unsupported { source: Arc::clone(source), diagnostic: Box::new(diagnostic) }
     }

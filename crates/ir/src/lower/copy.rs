@@ -56,10 +56,6 @@ impl Lowering<'_> {
     /// `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`
     pub(super) fn copy_tensor(&mut self, i: &Instruction) {
         let guard = self.guard(i);
-        // No public document says which pixels these take.
-        if i.picks.has(Mod::Im2colW) || i.picks.has(Mod::Im2colW128) {
-            return self.push(guard, OpKind::Unsupported { form: i.form, picks: i.picks });
-        }
         self.block().may_spin = true;
         let tensor = i.operands.iter().find_map(|operand| match operand {
             Operand::Tensor(tensor) => Some(&**tensor),

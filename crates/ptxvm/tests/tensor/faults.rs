@@ -3,7 +3,7 @@
 use ptxvm::tensor_map::{Element, Im2col, Interleave, Mode, TensorMap};
 use ptxvm::{Device, Error, FaultKind};
 
-use super::{Copy, Direction, ENGINES, Pattern, kernel, launch, untouched};
+use super::{Copy, Direction, ENGINES, Pattern, WIDE, kernel, launch, untouched};
 
 /// A copy of 4 rows of 4 words that nothing is wrong with.
 fn good() -> Copy {
@@ -13,12 +13,12 @@ fn good() -> Copy {
 
 /// The fault of a copy on both engines, which say the same, with what is said of it.
 fn fault(direction: Direction, copy: &Copy) -> (FaultKind, String) {
-    fault_of(direction, Pattern::Tile, copy)
+    fault_of(direction, Pattern::Tile, 2, copy)
 }
 
-fn fault_of(direction: Direction, pattern: Pattern, copy: &Copy) -> (FaultKind, String) {
+fn fault_of(direction: Direction, pattern: Pattern, rank: usize, copy: &Copy) -> (FaultKind, String) {
     let all = ENGINES.map(|engine| {
-        let module = kernel(direction, 2, pattern);
+        let module = kernel(direction, rank, pattern);
         let (mut memory, mut shared) = (vec![0; 256], untouched());
         match launch(&Device::new(), &module, engine, copy, &mut memory, &mut shared) {
             Err(Error::Fault { fault, .. }) => {
@@ -50,13 +50,36 @@ fn maps_that_do_not_fit_are_told_apart() {
         assert_eq!(kind, FaultKind::TensorMap);
         assert!(text.contains(part), "{text}");
     }
-    let (kind, text) = fault_of(Direction::Load, Pattern::Rows, &good());
+    let (kind, text) = fault_of(Direction::Load, Pattern::Rows, 2, &good());
     assert_eq!(kind, FaultKind::TensorMap);
     assert!(text.contains("more than one row"), "{text}");
     let (kind, text) =
         fault(Direction::Reduce("inc"), &Copy { map: TensorMap { element: Element::S32, ..map }, ..good() });
     assert_eq!(kind, FaultKind::TensorMap);
     assert!(text.contains(".inc is not for elements of the tensor map's type"), "{text}");
+}
+
+#[test]
+fn columns_along_the_width_have_limits() {
+    let columns = Im2col { channels: 4, pixels: 4, ..Im2col::default() };
+    let of = |mode| Copy {
+        map: TensorMap { mode, ..TensorMap::tiled(Element::U32, 0, &[4, 4, 4], &[1; 3]) },
+        ..good()
+    };
+    let w = of(Mode::Im2colWide { columns, w128: false });
+    let right = Copy { at: [0, 4, 0, 0, 0], ..w.clone() };
+    for (pattern, copy, part) in [
+        (WIDE[0], Copy { offsets: [512, 0, 0], ..w.clone() }, "wHalo is 512 or more"),
+        (WIDE[0], Copy { offsets: [0, 32, 0], ..w.clone() }, "wOffset is 32 or more"),
+        (WIDE[0], right, "the first pixel is to the right of the bounding box"),
+        (WIDE[1], w, "not of the same mode"),
+        (WIDE[1], of(Mode::Im2col(columns)), "not of the same mode"),
+        (Pattern::Columns, of(Mode::Im2colWide { columns, w128: true }), "not of the same mode"),
+    ] {
+        let (kind, text) = fault_of(Direction::Load, pattern, 3, &copy);
+        assert_eq!(kind, FaultKind::TensorMap);
+        assert!(text.contains(part), "{text}");
+    }
 }
 
 #[test]

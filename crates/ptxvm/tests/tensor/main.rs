@@ -24,9 +24,15 @@ enum Direction {
 enum Pattern {
     Tile,
     Columns,
+    /// Columns along the width, of which the offsets are the halo and the offset; 128 of them, or what the map says.
+    Wide {
+        of_128: bool,
+    },
     /// Four rows of a matrix.
     Rows,
 }
+
+const WIDE: [Pattern; 2] = [Pattern::Wide { of_128: false }, Pattern::Wide { of_128: true }];
 
 /// A kernel of one warp: its first thread copies the box between the tensor and `tile`, which comes from `out` and goes there.
 fn kernel(direction: Direction, rank: usize, pattern: Pattern) -> Module {
@@ -36,6 +42,8 @@ fn kernel(direction: Direction, rank: usize, pattern: Pattern) -> Module {
         (Pattern::Tile, _) => ".tile",
         (Pattern::Columns, Direction::Load) => ".im2col",
         (Pattern::Columns, _) => ".im2col_no_offs",
+        (Pattern::Wide { of_128: false }, _) => ".im2col::w",
+        (Pattern::Wide { of_128: true }, _) => ".im2col::w::128",
         (Pattern::Rows, Direction::Load) => ".tile::gather4",
         (Pattern::Rows, _) => ".tile::scatter4",
     };
@@ -43,6 +51,7 @@ fn kernel(direction: Direction, rank: usize, pattern: Pattern) -> Module {
         Direction::Load => {
             let offsets = match pattern {
                 Pattern::Columns => format!(", {{{}}}", ["%o0", "%o1", "%o2"][..rank - 2].join(", ")),
+                Pattern::Wide { .. } => ", {%o0, %o1}".to_owned(),
                 _ => String::new(),
             };
             format!(

@@ -5,7 +5,7 @@ use ptxvm::tensor_map::{Im2col, Mode, Swizzle, TensorMap};
 use super::Pattern;
 
 /// Bytes of shared memory that are looked at.
-pub const SHARED: usize = 8192;
+pub const SHARED: usize = 24576;
 /// What nobody wrote.
 pub const UNTOUCHED: u8 = 0xa5;
 
@@ -62,7 +62,7 @@ pub fn elements(
                 .collect()
         }
         Mode::Im2col(columns) => pixels(map, &columns, at, offsets),
-        Mode::Im2colWide { .. } => panic!("not here"),
+        Mode::Im2colWide { columns, w128 } => wide_pixels(map, &columns, w128, at, offsets),
     };
     let (size, length) = (
         size(map),
@@ -128,4 +128,26 @@ fn pixels(map: &TensorMap, columns: &Im2col, at: &[i32], offsets: &[u16]) -> Vec
             pixel
         })
         .collect()
+}
+
+/// The pixels of columns along the width: those of one row of each image, the first of which may begin to the left of the box; behind
+/// all of them, or every 32 of 128, as many as the halo has of those that follow.
+fn wide_pixels(map: &TensorMap, columns: &Im2col, w128: bool, at: &[i32], offsets: &[u16]) -> Vec<Vec<i64>> {
+    let (images, step) = (map.rank - 1, map.steps[1] as usize);
+    let [lower, upper] = [columns.lower[0], columns.upper[0]].map(i64::from);
+    let end = map.extents[1] as i64 + upper;
+    let row = |image: i64| {
+        let begin = if image == 0 { i64::from(at[1]) } else { lower };
+        (begin..end).step_by(step).map(move |w| (image, w))
+    };
+    let follow = |(image, w): (i64, i64)| {
+        let mut pixel = vec![w + i64::from(offsets[1])];
+        pixel.extend(at[2..images].iter().map(|&at| i64::from(at)));
+        pixel.push(i64::from(at[images]) + image);
+        pixel
+    };
+    let (group, groups) = if w128 { (32, 4) } else { (columns.pixels as usize, 1) };
+    let halo = usize::from(offsets[0]);
+    let all: Vec<_> = (0..).flat_map(row).take(group * groups + halo).map(follow).collect();
+    (0..groups).flat_map(|i| all[i * group..(i + 1) * group + halo].to_vec()).collect()
 }

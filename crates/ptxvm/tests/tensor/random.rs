@@ -4,7 +4,7 @@ use ptxvm::tensor_map::{Element, Fill, Im2col, Mode, Swizzle, TensorMap};
 use ptxvm::{Device, Module};
 
 use super::model::{SHARED, elements, size};
-use super::{Copy, Direction, ENGINES, Pattern, kernel, launch, untouched};
+use super::{Copy, Direction, ENGINES, Pattern, WIDE, kernel, launch, untouched};
 
 /// Numbers that look random, the same in every run.
 struct Random(u64);
@@ -125,6 +125,33 @@ fn random_columns(random: &mut Random, elements: &[Element]) -> Copy {
     Copy { map, at, offsets, place: 128 * random.below(4), bytes: 0 }
 }
 
+/// Columns along the width, of the row of images that the other coordinates say.
+fn random_wide(random: &mut Random, elements: &[Element], w128: bool) -> Copy {
+    let (rank, element) = (3 + random.below(3) as usize, random.of(elements));
+    let mut map = TensorMap::tiled(element, ORIGIN, &[1; 5][..rank], &[1; 5][..rank]);
+    map.swizzle = random.of(&[Swizzle::Bytes64, Swizzle::Bytes128, Swizzle::Bytes128By32]);
+    map.fill = if element.is_float() { random.of(Fill::ALL) } else { Fill::Zero };
+    map.extents = std::array::from_fn(|d| if d < rank { u64::from(1 + random.below(4)) } else { 1 });
+    map.extents[0] = u64::from(1 + random.below(24));
+    map.extents[1] = u64::from(1 + random.below(20));
+    map.steps = std::array::from_fn(|_| if random.below(3) == 0 { 1 + random.below(8) } else { 1 });
+    let pixels = if w128 { 0 } else { 1 + random.below(100) };
+    let mut columns = Im2col { channels: 1 + random.below(8), pixels, ..Im2col::default() };
+    let (lower, upper) = (random.below(7) as i32 - 3, random.below(7) as i32 - 3);
+    let upper = upper.max(lower + 1 - map.extents[1] as i32);
+    (columns.lower[0], columns.upper[0]) = (lower, upper);
+    map.mode = Mode::Im2colWide { columns, w128 };
+    lay_out(&mut map, random);
+    let mut at = std::array::from_fn(|d| random.coordinate(map.extents[d], 1));
+    at[0] = random.coordinate(map.extents[0], columns.channels);
+    // In the box, or somewhat to the left of it.
+    at[1] = map.extents[1] as i32 - 1 + upper - random.below(30) as i32;
+    at[rank - 1] = random.below(map.extents[rank - 1] as u32 + 2) as i32 - 2;
+    let halo = random.below(if w128 { 8 } else { 60 }) as u16;
+    let offsets = [if random.below(3) == 0 { 0 } else { halo }, random.below(32) as u16 / 4, 0];
+    Copy { map, at, offsets, place: 128 * random.below(4), bytes: 0 }
+}
+
 /// Four rows of a matrix, some of them outside of it.
 fn random_rows(random: &mut Random, elements: &[Element]) -> Copy {
     let mut copy = random_tile(random, elements);
@@ -143,6 +170,7 @@ impl Pattern {
         match self {
             Pattern::Tile => random_tile(random, elements),
             Pattern::Columns => random_columns(random, elements),
+            Pattern::Wide { of_128 } => random_wide(random, elements, of_128),
             Pattern::Rows => random_rows(random, elements),
         }
     }
@@ -151,7 +179,7 @@ impl Pattern {
     fn kernels(self, direction: Direction) -> Vec<Option<Module>> {
         let ranks = match self {
             Pattern::Tile => 1..=5,
-            Pattern::Columns => 3..=5,
+            Pattern::Columns | Pattern::Wide { .. } => 3..=5,
             Pattern::Rows => 2..=2,
         };
         (0..=5).map(|rank| ranks.contains(&rank).then(|| kernel(direction, rank, self))).collect()
@@ -216,6 +244,13 @@ fn boxes_are_loaded() {
 #[test]
 fn columns_are_loaded() {
     check_loads(200, Pattern::Columns);
+}
+
+#[test]
+fn columns_along_the_width_are_loaded() {
+    for pattern in WIDE {
+        check_loads(200, pattern);
+    }
 }
 
 #[test]

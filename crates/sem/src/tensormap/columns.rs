@@ -1,7 +1,59 @@
-//! Columns of an image (PTX ISA, "Im2col mode"): pixel after pixel of a bounding box, the width first, then height, depth and image.
+//! Columns of an image (PTX ISA, "Im2col mode"): pixel after pixel of a bounding box, the width first, then height, depth and image;
+//! and those along the width alone ("im2col::w and im2col::w::128 modes"), from the row of an image to the same row of the next one,
+//! with the halo that a filter reads behind them.
 
-use super::tile::Place;
+use super::tile::{Misfit, Place};
 use super::{MOST_DIMENSIONS, Mode, TensorMap};
+
+/// Pixels of `.im2col::w::128` (5.5.5.1).
+const PIXELS_OF_128: u32 = 128;
+/// Those of them that a halo follows (5.5.5.3).
+const GROUP_OF_128: u32 = 32;
+/// Offsets along the width are below this (9.7.9.25.5.2, `im2colInfo`).
+const OFFSETS: u16 = 32;
+
+/// Columns along the width, as their instruction names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wide {
+    /// The first pixel: its channel, width, height, depth and image, of which an instruction has those of its dimensions.
+    pub at: [i32; MOST_DIMENSIONS],
+    /// Pixels of the halo behind each group (`wHalo`).
+    pub halo: u16,
+    /// What the bounding box and the first pixel move by along the width (`wOffset`).
+    pub offset: u16,
+    /// It is `.im2col::w::128`.
+    pub of_128: bool,
+}
+
+impl Wide {
+    /// The pixels of the columns of a map, and after how many of them there is a halo, which is the last time behind the last one.
+    pub(super) fn pixels(&self, columns: u32) -> (u32, u32) {
+        if self.of_128 { (PIXELS_OF_128, GROUP_OF_128) } else { (columns, columns) }
+    }
+
+    /// The pixels that a copy takes, those of halos included.
+    pub(super) fn taken(&self, columns: u32) -> u64 {
+        let (pixels, group) = self.pixels(columns);
+        u64::from(pixels) + u64::from(self.halo) * u64::from(pixels.checked_div(group).unwrap_or(1))
+    }
+
+    /// Does it fit a map of its mode?
+    ///
+    /// # Errors
+    /// An argument is out of its range, or the first pixel is to the right of the bounding box (5.5.5.1: it may lie outside "only on
+    /// the left side").
+    pub(super) fn fits(&self, extent: u64, upper: i32) -> Result<(), Misfit> {
+        let halos = if self.of_128 { 32 } else { 512 };
+        if self.halo >= halos {
+            return Err(Misfit::Halo(halos));
+        }
+        if self.offset >= OFFSETS {
+            return Err(Misfit::Offset(OFFSETS));
+        }
+        let last = (extent as i64 - 1).saturating_add(upper.into());
+        if i64::from(self.at[1]) > last { Err(Misfit::Right) } else { Ok(()) }
+    }
+}
 
 /// A walk through the pixels of the bounding box. The box says where pixels begin; what is read lies so far from there as the
 /// instruction's offsets say, in the image or not.
@@ -13,25 +65,58 @@ pub(super) struct Walk {
     upper: [i64; MOST_DIMENSIONS],
     steps: [i64; MOST_DIMENSIONS],
     offsets: [i64; MOST_DIMENSIONS],
-    rank: usize,
+    /// The dimensions within an image that it goes along.
+    inner: std::ops::Range<usize>,
+    /// The outermost dimension: that of the images.
+    outer: usize,
+    /// How it is interrupted.
+    halo: Halo,
+}
+
+/// After so many pixels, as many follow as a filter reads behind them. The walk then goes on where they began.
+struct Halo {
+    /// Pixels before it.
+    group: u64,
+    /// Its pixels.
+    pixels: u64,
+    /// Pixels that were read since the group began.
+    count: u64,
+    /// Where the next group begins.
+    next: [i64; MOST_DIMENSIONS],
 }
 
 impl Walk {
     /// The walk from a place on, if it is one for columns.
     pub fn new(map: &TensorMap, place: &Place) -> Option<Walk> {
-        let (Place::Columns(first, offsets), Mode::Im2col(columns)) = (place, map.mode) else { return None };
+        let outer = map.rank.saturating_sub(1);
+        let (columns, first, offsets, inner) = match (place, map.mode) {
+            (Place::Columns(first, offsets), Mode::Im2col(columns)) => (columns, first, *offsets, 1..outer),
+            // Height and depth stay.
+            (Place::Wide(wide), Mode::Im2colWide { columns, .. }) => {
+                (columns, &wide.at, [wide.offset, 0, 0], 1..2)
+            }
+            _ => return None,
+        };
+        let first = first.map(i64::from);
         let mut walk = Walk {
-            at: first.map(i64::from),
+            at: first,
             lower: [0; MOST_DIMENSIONS],
             upper: [0; MOST_DIMENSIONS],
             steps: map.steps.map(i64::from),
             offsets: [0; MOST_DIMENSIONS],
-            rank: map.rank,
+            inner,
+            outer,
+            halo: Halo { group: u64::MAX, pixels: 0, count: 0, next: first },
         };
-        for d in 1..map.rank.saturating_sub(1) {
+        for d in walk.inner.clone() {
             walk.lower[d] = columns.lower[d - 1].into();
             walk.upper[d] = (map.extents[d] as i64 - 1).saturating_add(columns.upper[d - 1].into());
             walk.offsets[d] = offsets[d - 1].into();
+        }
+        if let Place::Wide(wide) = place {
+            // "along only the W dimension is strided" (5.5.5.2)
+            walk.steps[outer] = 1;
+            (walk.halo.group, walk.halo.pixels) = (wide.pixels(columns.pixels).1.into(), wide.halo.into());
         }
         Some(walk)
     }
@@ -39,15 +124,28 @@ impl Walk {
     /// Where the next pixel is read.
     pub fn next_pixel(&mut self) -> [i64; MOST_DIMENSIONS] {
         let read = std::array::from_fn(|d| self.at[d] + self.offsets[d]);
-        let last = self.rank - 1;
-        for d in 1..self.rank {
+        self.step();
+        let halo = &mut self.halo;
+        halo.count += 1;
+        if halo.count == halo.group {
+            halo.next = self.at;
+        }
+        if halo.count == halo.group.saturating_add(halo.pixels) {
+            (self.at, halo.count) = (halo.next, 0);
+        }
+        read
+    }
+
+    /// Goes to the next pixel of the box.
+    fn step(&mut self) {
+        for d in self.inner.clone() {
             self.at[d] += self.steps[d];
-            if d == last || self.at[d] <= self.upper[d] {
-                break;
+            if self.at[d] <= self.upper[d] {
+                return;
             }
             self.at[d] = self.lower[d];
         }
-        read
+        self.at[self.outer] += self.steps[self.outer];
     }
 }
 
@@ -118,5 +216,116 @@ mod tests {
         let map = images(Im2col { channels: 16, pixels: 1, ..Default::default() }, [1; 5]);
         let rows: Vec<_> = map.rows(&Place::Columns([12, 3, 0, 0, 0], [0; 3])).collect();
         assert_eq!((rows[0].inside.clone(), rows[0].global), (0..4, 3 * 16 + 12));
+    }
+
+    /// The map of one of the manual's examples, its extents from the outermost on, without other channels than those of a pixel.
+    fn wide([n, h, w]: [u64; 3], [lower, upper]: [i32; 2], step: u32, w128: bool) -> TensorMap {
+        let columns = Im2col {
+            lower: [lower, 0, 0],
+            upper: [upper, 0, 0],
+            channels: 16,
+            pixels: if w128 { 0 } else { 128 },
+        };
+        TensorMap {
+            mode: Mode::Im2colWide { columns, w128 },
+            extents: [16, w, h, n, 1],
+            strides: [16, 16 * w, 16 * w * h, 0],
+            steps: [1, step, 3, 3, 1],
+            ..images(columns, [1; 5])
+        }
+    }
+
+    /// The width and the image of every pixel of a copy in the row of a height; the width is `None` where the tensor is not.
+    fn widths(map: &TensorMap, wide: Wide) -> Vec<Option<(u64, u64)>> {
+        let place = Place::Wide(wide);
+        assert_eq!(map.fits(4, &place), Ok(()));
+        let rows: Vec<_> = map.rows(&place).collect();
+        assert_eq!(map.box_bytes(&place), 16 * rows.len() as u64);
+        rows.into_iter()
+            .enumerate()
+            .map(|(i, row)| {
+                assert_eq!(row.shared, 16 * i as u64);
+                let (number, [w, h]) = (row.global / 16, [map.extents[1], map.extents[2]]);
+                assert!(row.inside.is_empty() || number / w % h == wide.at[2] as u64);
+                (!row.inside.is_empty()).then_some((number % w, number / (w * h)))
+            })
+            .collect()
+    }
+
+    fn at(w: i32, halo: u16, offset: u16, of_128: bool) -> Wide {
+        Wide { at: [0, w, 2, 7, 0], halo, offset, of_128 }
+    }
+
+    /// 5.5.5.3: 128 pixels from the fourth one of a row on, then the two that a filter of three reads behind them.
+    #[test]
+    fn a_halo_follows_the_pixels_of_the_width() {
+        let row = |image: u64| (0..7).map(move |w| Some((w, image)));
+        let expected: Vec<_> = (7..).flat_map(row).skip(3).take(130).collect();
+        assert_eq!(widths(&wide([128, 9, 7], [0, 0], 1, false), at(3, 2, 0, false)), expected);
+    }
+
+    /// 5.5.5.3: the same of 128, in which every 32 pixels have a halo of their own.
+    #[test]
+    fn a_halo_follows_every_32_of_128() {
+        let row = |image: u64| (0..7).map(move |w| Some((w, image)));
+        let pixels: Vec<_> = (7..).flat_map(row).skip(3).take(130).collect();
+        let expected: Vec<_> =
+            (0..4).flat_map(|group| pixels[32 * group..32 * group + 34].to_vec()).collect();
+        let found = widths(&wide([128, 9, 7], [0, 0], 1, true), at(3, 2, 0, true));
+        assert_eq!(found, expected);
+        assert_eq!((found.len(), found[31], found[34]), (136, Some((6, 11)), Some((0, 12))));
+    }
+
+    /// 5.5.5.4, example 1: pixels of odd widths with those of even ones beside them, a filter of three with a step of two.
+    #[test]
+    fn an_offset_moves_the_box_and_the_first_pixel() {
+        let map = wide([128, 9, 67], [-1, 0], 2, false);
+        let outputs = (0..129).map(|i| (i % 34, 7 + i / 34));
+        let odd: Vec<_> = outputs.clone().map(|(o, image)| (o > 0).then(|| (2 * o - 1, image))).collect();
+        assert_eq!(widths(&map, at(-1, 1, 0, false)), odd);
+        let even: Vec<_> = outputs.take(128).map(|(o, image)| Some((2 * o, image))).collect();
+        assert_eq!(widths(&map, at(-1, 0, 1, false)), even);
+    }
+
+    /// 5.5.5.4, example 2: three buffers for a step of three, each with what a tap of the filter reads.
+    #[test]
+    fn buffers_have_what_taps_read() {
+        let map = wide([128, 9, 7], [-1, -1], 3, false);
+        for offset in 0..3u64 {
+            let tap: Vec<_> = (0..128)
+                .map(|i| ((3 * (i % 3) + offset).wrapping_sub(1), 7 + i / 3))
+                .map(|(w, image)| (w < 7).then_some((w, image)))
+                .collect();
+            assert_eq!(widths(&map, at(-1, 0, offset as u16, false)), tap);
+        }
+    }
+
+    /// 5.5.5.1
+    #[test]
+    fn the_first_pixel_may_be_to_the_left_of_the_box() {
+        let map = wide([8, 3, 7], [2, -1], 1, false);
+        let found = widths(&map, Wide { at: [0, -1, 2, 7, 0], halo: 0, offset: 0, of_128: false });
+        let expected: Vec<_> = (-1..=5).map(|w| u64::try_from(w).ok().map(|w| (w, 7))).collect();
+        assert_eq!(found[..8], [&expected[..], &[None]].concat());
+        let right = Place::Wide(at(6, 0, 0, false));
+        assert_eq!(map.fits(4, &right), Err(Misfit::Right));
+        assert_eq!(map.fits(4, &Place::Wide(at(5, 0, 31, false))), Ok(()));
+    }
+
+    #[test]
+    fn arguments_have_ranges() {
+        let (w, of_128) = (wide([8, 3, 7], [0, 0], 1, false), wide([8, 3, 7], [0, 0], 1, true));
+        for (map, place, expected) in [
+            (&w, at(0, 511, 31, false), Ok(())),
+            (&w, at(0, 512, 0, false), Err(Misfit::Halo(512))),
+            (&w, at(0, 0, 32, false), Err(Misfit::Offset(32))),
+            (&of_128, at(0, 31, 0, true), Ok(())),
+            (&of_128, at(0, 32, 0, true), Err(Misfit::Halo(32))),
+            (&of_128, at(0, 0, 0, false), Err(Misfit::Mode)),
+            (&w, at(0, 0, 0, true), Err(Misfit::Mode)),
+        ] {
+            assert_eq!(map.fits(4, &Place::Wide(place)), expected);
+        }
+        assert_eq!(w.fits(4, &Place::Columns([0; 5], [0; 3])), Err(Misfit::Mode));
     }
 }

@@ -2,6 +2,7 @@
 
 use isa::{Mod, Picks, Type, tensor_dimensions};
 
+use super::columns::Wide;
 use super::layout::Field;
 use super::tile::{Misfit, Place};
 use super::{Element, MOST_DIMENSIONS, TensorMap};
@@ -13,6 +14,12 @@ impl Place {
         let offset = |i: usize| offsets.get(i).map_or(0, |&offset| offset as u16);
         let place = |m: &Mod| match m {
             Mod::Im2col | Mod::Im2colNoOffs => Some(Place::Columns(at, std::array::from_fn(offset))),
+            Mod::Im2colW | Mod::Im2colW128 => Some(Place::Wide(Wide {
+                at,
+                halo: offset(0),
+                offset: offset(1),
+                of_128: *m == Mod::Im2colW128,
+            })),
             Mod::TileGather4 | Mod::TileScatter4 => Some(Place::Rows(at)),
             _ => None,
         };

@@ -5,7 +5,8 @@
 //!
 //! *Unverified*, as no public document says it: the bits that [`Fill::Nan`] fills in, the pattern of [`Swizzle::Bytes128By64`], that bytes
 //! by which a row is shorter than the span of its swizzle are not counted, that `.tf32` elements come as they are, that gaps behind
-//! packed elements are not written, and that stores flush nothing. How memory of interleaved channels is addressed no document
+//! packed elements are not written, that stores flush nothing, and that a halo of columns along the width goes on as the columns
+//! do. How memory of interleaved channels is addressed no document
 //! says: such maps are refused.
 
 mod columns;
@@ -14,6 +15,7 @@ mod layout;
 mod requirements;
 mod tile;
 
+pub use columns::Wide;
 pub use layout::{ADDRESS, BYTES, Field, NoMap};
 pub use requirements::Unmet;
 pub use tile::{Misfit, Place, Row};
@@ -157,7 +159,7 @@ pub enum Mode {
     Tiled([u32; MOST_DIMENSIONS]),
     /// Columns of an image, as convolutions want them.
     Im2col(Im2col),
-    /// The same along the innermost dimension but one.
+    /// Columns along the innermost dimension but one alone. Other corners than the first mean nothing.
     Im2colWide {
         /// What it takes.
         columns: Im2col,

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::columns;
+use super::columns::{self, Wide};
 use super::{Element, Fill, Interleave, MOST_DIMENSIONS, Mode, Swizzle, TensorMap};
 
 /// What a copy asks of a map: the first element, and what else its instruction says.
@@ -12,6 +12,8 @@ pub enum Place {
     Tile([i32; MOST_DIMENSIONS]),
     /// Columns from the pixel of these coordinates on; the offsets are added to its inner coordinates (9.7.9.25.5.2, `im2colInfo`).
     Columns([i32; MOST_DIMENSIONS], [u16; 3]),
+    /// Columns along the width (`.im2col::w`, `.im2col::w::128`).
+    Wide(Wide),
     /// Four rows of a matrix, each of the box's width: the first column, and the number of each row (`.tile::gather4`, `.tile::scatter4`).
     Rows([i32; MOST_DIMENSIONS]),
 }
@@ -25,8 +27,12 @@ pub enum Misfit {
     Mode,
     /// Channels are in groups.
     Interleaved,
-    /// Columns along the width.
-    Wide,
+    /// The halo of columns along the width has no fewer pixels than this.
+    Halo(u16),
+    /// Their offset is no less than this.
+    Offset(u16),
+    /// Their first pixel is to the right of the bounding box.
+    Right,
     /// The boxes of a map of which single rows are taken have more than one.
     Box,
     /// The first coordinate of elements of less than a byte is no multiple of this.
@@ -48,9 +54,9 @@ impl std::fmt::Display for Misfit {
             Misfit::Interleaved => {
                 f.write_str("the tensor map has interleaved channels, which are not executed")
             }
-            Misfit::Wide => {
-                f.write_str("the tensor map is for columns along the width, which are not executed")
-            }
+            Misfit::Halo(end) => write!(f, "wHalo is {end} or more"),
+            Misfit::Offset(end) => write!(f, "wOffset is {end} or more"),
+            Misfit::Right => f.write_str("the first pixel is to the right of the bounding box"),
             Misfit::Box => {
                 f.write_str("the box of the tensor map has more than one row, of which four are named")
             }
@@ -148,7 +154,10 @@ impl TensorMap {
     pub fn fits(&self, rank: usize, place: &Place) -> Result<(), Misfit> {
         let first = match (place, self.mode) {
             _ if rank != self.rank => return Err(Misfit::Rank(self.rank)),
-            (_, Mode::Im2colWide { .. }) => return Err(Misfit::Wide),
+            (Place::Wide(wide), Mode::Im2colWide { columns, w128 }) if wide.of_128 == w128 => {
+                wide.fits(self.extents[1], columns.upper[0])?;
+                wide.at[0]
+            }
             (Place::Rows(_), Mode::Tiled(extents)) if extents[1] != 1 => return Err(Misfit::Box),
             (Place::Tile(at) | Place::Rows(at), Mode::Tiled(_))
             | (Place::Columns(at, _), Mode::Im2col(_)) => at[0],
@@ -198,6 +207,7 @@ impl TensorMap {
     fn lines(&self, place: &Place) -> u64 {
         match place {
             Place::Rows(at) => at.len() as u64 - 1,
+            Place::Wide(wide) => wide.taken(self.taken()[1] as u32),
             _ => self.taken().iter().skip(1).product(),
         }
     }
@@ -223,8 +233,10 @@ impl TensorMap {
         let mut walk = columns::Walk::new(self, &place);
         (0..self.lines(&place)).map(move |i| {
             let at = match (&place, &mut walk) {
-                (Place::Columns(..), Some(walk)) => walk.next_pixel(),
-                (Place::Columns(at, _) | Place::Tile(at), _) => map.line(at, i),
+                (Place::Columns(..) | Place::Wide(_), Some(walk)) => walk.next_pixel(),
+                (Place::Columns(at, _) | Place::Wide(Wide { at, .. }) | Place::Tile(at), _) => {
+                    map.line(at, i)
+                }
                 (Place::Rows(at), _) => [at[0].into(), at[i as usize + 1].into(), 0, 0, 0],
             };
             map.row(at, i * pitch)
@@ -467,7 +479,7 @@ mod tests {
         for (map, rank, why) in [
             (matrix(), 3, Misfit::Rank(2)),
             (image, 2, Misfit::Mode),
-            (TensorMap { mode: wide, ..matrix() }, 2, Misfit::Wide),
+            (TensorMap { mode: wide, ..matrix() }, 2, Misfit::Mode),
             (TensorMap { interleave: Interleave::Bytes16, ..matrix() }, 2, Misfit::Interleaved),
         ] {
             assert_eq!(map.fits(rank, &place), Err(why));
