@@ -89,6 +89,12 @@ pub enum Record {
         /// Number of vectors of each spelling
         #[arg(long, default_value_t = 256)]
         count: usize,
+        /// What it makes of the kernels of tests/run instead, launch by launch; of those whose names contain one of the words
+        #[arg(long, conflicts_with = "count")]
+        kernels: bool,
+        /// The folder to write to [default: conformance/hardware, of kernels conformance/launches]
+        #[arg(long)]
+        to: Option<PathBuf>,
     },
     /// What the code computes that ptxas makes of video instructions
     Video {
@@ -132,8 +138,13 @@ pub fn run(what: &Record) -> Result<()> {
             corpus::record(&oracles, &root.join(from), &root.join("conformance/corpus"))
         }
         Record::Values { count } => values::record(&root, &oracles, *count),
-        Record::Hardware { opcodes, count } => {
-            hardware::record(&root.join("conformance/hardware"), opcodes, *count)
+        Record::Hardware { opcodes, kernels: true, to, .. } => {
+            let folder = to.clone().unwrap_or_else(|| root.join("conformance/launches"));
+            hardware::record_kernels(&root, &folder, opcodes)
+        }
+        Record::Hardware { opcodes, count, to, .. } => {
+            let folder = to.clone().unwrap_or_else(|| root.join("conformance/hardware"));
+            hardware::record(&folder, opcodes, *count)
         }
         Record::Video { count } => code::record_video(&root, &oracles, *count),
         Record::Integer { count } => code::record_integer(&root, &oracles, *count),

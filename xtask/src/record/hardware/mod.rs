@@ -1,10 +1,13 @@
 //! `cargo xtask record hardware`: what an NVIDIA GPU computes, through the driver that the machine has.
 //!
 //! One kernel for each spelling of an instruction ([`program`]), run on edge values and random ones ([`vectors`]). The
-//! lines are those of `conformance/values`; the replay is `crates/sem/tests/hardware.rs`.
+//! lines are those of `conformance/values`; the replay is `crates/sem/tests/hardware.rs`. [`kernels`] are whole launches.
 
+mod driver;
 mod gpu;
+mod kernels;
 mod program;
+mod tensor_map;
 #[cfg(test)]
 mod tests;
 mod vectors;
@@ -20,6 +23,7 @@ use serde::Serialize;
 use super::Result;
 use crate::date::today;
 use gpu::Gpu;
+pub use kernels::record as record_kernels;
 use program::Program;
 
 /// What is recorded if nothing else is asked for: the core, what it leans on, and what the manual leaves open.
