@@ -625,6 +625,12 @@ pub enum OpKind {
         space: Space,
         own: bool,
     },
+    /// The generic address of what `src` names in `.shared::cluster`, whether it is a generic address or one of `.shared::cluster` in a
+    /// register that is wider.
+    SharedObject {
+        dst: Slot,
+        src: Slot,
+    },
     /// `mapa`: the address in the shared memory of the block of a rank that corresponds to `src`, which is one of `.shared::cluster` or
     /// `generic`.
     MapShared {
@@ -745,6 +751,7 @@ impl OpKind {
                 | OpKind::IsSpace { .. }
                 | OpKind::MapShared { .. }
                 | OpKind::RankOf { .. }
+                | OpKind::SharedObject { .. }
         )
     }
 }

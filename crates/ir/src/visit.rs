@@ -111,7 +111,8 @@ impl Op {
             }
             OpKind::IsSpace { dst, src, .. }
             | OpKind::Cvta { dst, src, .. }
-            | OpKind::RankOf { dst, src, .. } => {
+            | OpKind::RankOf { dst, src, .. }
+            | OpKind::SharedObject { dst, src } => {
                 f(src, Touch::Use);
                 f(dst, Touch::Def);
             }
@@ -457,6 +458,7 @@ pub fn accesses(op: &OpKind) -> SmallVec<[Access; 3]> {
         | OpKind::IsSpace { .. }
         | OpKind::MapShared { .. }
         | OpKind::RankOf { .. }
+        | OpKind::SharedObject { .. }
         | OpKind::ReadClock { .. }
         | OpKind::ActiveMask { .. }
         | OpKind::Stack { .. }

@@ -5,7 +5,7 @@
 
 use check::module::{Instruction, Operand};
 use isa::{Effect, Mod, OperandKind, Space, Type};
-use vm::{FaultKind, map_shared, rank_of_address, shared_rank};
+use vm::{FaultKind, map_shared, rank_of_address, shared_object, shared_rank};
 
 use crate::Step;
 use crate::atomic::{combine, operation};
@@ -276,9 +276,11 @@ impl Cpu<'_, '_> {
 
     /// `tcgen05.commit`: what it waits for is done, so that it is an arrival.
     pub fn tensor_commit(&mut self, i: &Instruction) -> Step {
-        let Some(object) = i.operands.first().map(|operand| self.address(operand, i.picks.space())) else {
-            return Ok(());
-        };
+        let Some(operand) = i.operands.first() else { return Ok(()) };
+        let mut object = self.address(operand, i.picks.space());
+        if object.space == Space::Generic {
+            object.at = shared_object(object.at);
+        }
         let objects = match self.named(i, "mask").map(|mask| self.value(mask, Type::U16)) {
             None => vec![object],
             Some(mask) => {

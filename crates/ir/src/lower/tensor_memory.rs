@@ -1,12 +1,12 @@
 //! Operations on tensor memory (`tcgen05`).
 
 use check::module::{AddressBase, Instruction, Operand};
-use isa::{Access, OperandKind, Type};
+use isa::{Access, OperandKind, Space, Type};
 use smallvec::SmallVec;
 
 use super::Lowering;
 use crate::function::Terminator;
-use crate::op::{MbarrierOp, OpKind, Slot, WarpOp, Width};
+use crate::op::{Base, MbarrierOp, OpKind, Slot, WarpOp, Width};
 use crate::semantics::{Order, Scope, Semantics};
 use crate::tensor_memory::{TensorMemoryKind, TensorMemoryOp};
 
@@ -87,7 +87,15 @@ impl Lowering<'_> {
         self.block().may_spin = true;
         let guard = self.guard(i);
         let Some(object) = i.operands.first() else { return };
-        let address = Some(self.address(object, i.picks.space()));
+        let mut address = self.address(object, i.picks.space());
+        // Programs name the object by the address in shared memory as well, although the instruction has no `.shared::cluster`: its low
+        // half is all that machine code reads.
+        if let (Space::Generic, Base::Slot(src)) = (address.space, address.base) {
+            let dst = self.temporary(Width::W64);
+            self.push(None, OpKind::SharedObject { dst, src });
+            address.base = Base::Slot(dst);
+        }
+        let address = Some(address);
         let blocks = self.named(i, "mask").map(|mask| self.source(mask, Type::U16));
         let op = MbarrierOp::Arrive { drop: false, no_complete: false };
         let semantics = Semantics::new(Order::Release, Scope::Cluster);

@@ -420,6 +420,9 @@ impl<'a> Builder<'a> {
                 rank: self.slot(*rank),
                 generic: *generic,
             },
+            ir::OpKind::SharedObject { dst, src } => {
+                Kind::SharedObject { dst: self.slot(*dst), src: self.slot(*src) }
+            }
             ir::OpKind::RankOf { dst, src, generic } => {
                 Kind::RankOf { dst: self.slot(*dst), src: self.slot(*src), generic: *generic }
             }

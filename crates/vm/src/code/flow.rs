@@ -50,7 +50,8 @@ pub(crate) fn flows(op: &Op) -> SmallVec<[Flow<'_>; 2]> {
         Kind::Resize { dst, src, .. }
         | Kind::Offset { dst, src, .. }
         | Kind::IsSpace { dst, src, .. }
-        | Kind::RankOf { dst, src, .. } => {
+        | Kind::RankOf { dst, src, .. }
+        | Kind::SharedObject { dst, src } => {
             add(Compute, &[*src], &[Some(*dst)], none(), None);
         }
         Kind::MapShared { dst, src, rank, .. } => add(Compute, &[*src, *rank], &[Some(*dst)], none(), None),

@@ -381,6 +381,10 @@ pub(crate) enum Kind {
         rank: SlotRef,
         generic: bool,
     },
+    SharedObject {
+        dst: SlotRef,
+        src: SlotRef,
+    },
     RankOf {
         dst: SlotRef,
         src: SlotRef,

@@ -551,6 +551,7 @@ impl<'l> Chunk<'l> {
             Kind::MapShared { dst, src, rank, generic } => {
                 self.map_shared(*dst, *src, *rank, *generic, active);
             }
+            Kind::SharedObject { dst, src } => self.shared_object(*dst, *src, active),
             Kind::RankOf { dst, src, generic } => self.rank_of(*dst, *src, *generic, active),
             Kind::ReadClock { dst, clock } => self.read_clock(*dst, *clock, active),
             Kind::ActiveMask { dst } => self.active_mask(*dst, active),

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::{Active, Chunk};
 use crate::code::{Base, Special};
 use crate::mask::Mask;
-use crate::memory::{map_shared, rank_of_address, resolve_generic, shared_base, shared_rank};
+use crate::memory::{map_shared, rank_of_address, resolve_generic, shared_base, shared_object, shared_rank};
 use crate::registers::{Registers, SlotRef, Window, lane_width};
 use crate::scalar::Scalar;
 
@@ -249,6 +249,14 @@ impl Chunk<'_> {
         self.write_lanes(dst, active, |chunk, lane| {
             let (address, to) = (number(&chunk.registers, src, lane), number(&chunk.registers, rank, lane));
             map_shared(address, to as u32, generic)
+        });
+    }
+
+    /// The object of `tcgen05.commit`.
+    #[inline(never)]
+    pub(super) fn shared_object(&mut self, dst: SlotRef, src: SlotRef, active: &Active) {
+        self.write_lanes(dst, active, |chunk, lane| {
+            shared_object(chunk.registers.get(active.window, src, lane))
         });
     }
 

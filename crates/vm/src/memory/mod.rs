@@ -110,6 +110,13 @@ pub fn map_shared(address: u64, rank: u32, generic: bool) -> u64 {
     }
 }
 
+/// The generic address of the mbarrier object that `tcgen05.commit` means. Its machine code reads the low half of the register alone, as
+/// an address of `.shared::cluster` (ptxas 13.5 writes `UTCBAR [UR4]` for a pair of registers), so that programs get what they want which
+/// widen such an address instead of making it a generic one (Triton 3.4).
+pub fn shared_object(address: u64) -> u64 {
+    if address < LOCAL_WINDOW - SHARED_WINDOW { SHARED_WINDOW + address } else { address }
+}
+
 /// `getctarank`: the rank of the block whose shared memory an address lies in; 0 of other memory.
 pub fn rank_of_address(address: u64, generic: bool) -> u32 {
     match (generic, resolve_generic(address)) {
