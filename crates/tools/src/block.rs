@@ -84,6 +84,8 @@ pub(crate) struct BlockOrder {
     barriers: HashMap<u64, BarrierOrder>,
     objects: HashMap<u64, ObjectOrder>,
     copies: HashMap<u32, CopyOrder>,
+    /// By thread: the number by which clocks know what it begins with `tcgen05`, and how often it has committed that.
+    commits: HashMap<u32, (u16, Epoch)>,
 }
 
 /// Who has come to a barrier in its current phase.
@@ -161,6 +163,7 @@ impl BlockOrder {
             exited_count: 0,
             barriers: HashMap::new(),
             objects: HashMap::new(),
+            commits: HashMap::new(),
             copies: HashMap::new(),
         }
     }
@@ -180,6 +183,7 @@ impl BlockOrder {
         (self.exited, self.exited_count) = ([0; 16], 0);
         self.barriers.clear();
         self.objects.clear();
+        self.commits.clear();
         self.copies.clear();
     }
 
@@ -401,8 +405,13 @@ impl BlockOrder {
 
     // Mbarrier objects.
 
+    /// The next number of what is no thread.
+    fn next_number(&self) -> u16 {
+        OBJECTS + (self.objects.len() + self.commits.len()) as u16
+    }
+
     fn object(&mut self, address: u64) -> &mut ObjectOrder {
-        let next = OBJECTS + self.objects.len() as u16;
+        let next = self.next_number();
         self.objects.entry(address).or_insert_with(|| ObjectOrder {
             thread: next,
             phase: 0,
@@ -416,6 +425,14 @@ impl BlockOrder {
         let block = self.index;
         let object = self.object(address);
         Stamp { block, thread: object.thread, epoch: object.phase }
+    }
+
+    /// The stamp of what a thread has begun with `tcgen05`, which it commits now.
+    pub fn commit_stamp(&mut self, thread: u32) -> Stamp {
+        let (block, next) = (self.index, self.next_number());
+        let (number, count) = self.commits.entry(thread).or_insert((next, 0));
+        *count += 1;
+        Stamp { block, thread: *number, epoch: *count - 1 }
     }
 
     /// What those know who have arrived at an object in this phase, and before: to be added to.

@@ -458,7 +458,16 @@ impl Races {
     /// `work` do.
     pub fn name_work(&mut self, work: Work, ctaid: [u32; 3], thread: u32, owner: [u32; 3], object: u64) {
         let index = self.index(ctaid);
-        let stamp = self.block(owner).order.object_stamp(object);
+        let stamp = match work {
+            // A commit is one of everything that the thread has begun, also of what it has committed to other objects.
+            Work::Tensor => {
+                let stamp = self.block(ctaid).order.commit_stamp(thread);
+                let arrivals = self.block(owner).order.arrivals(object);
+                arrivals.raise(stamp.block, stamp.thread, stamp.epoch + 1);
+                stamp
+            }
+            _ => self.block(owner).order.object_stamp(object),
+        };
         self.block(ctaid);
         let Some(mut block) = self.blocks.remove(&index) else { return };
         let is_named = |lane: &LaneAccess, place: u32| {
