@@ -119,6 +119,8 @@ const VALUES: &[&str] = &[
     "output-file",
     "pic",
     "position-independent-code",
+    // Help does not tell of it, and ptxas takes it; Triton 3.9 passes it.
+    "regAllocOptLevel",
     "regUsageLevel",
     "register-usage-level",
     "sanitize",
@@ -363,6 +365,10 @@ mod tests {
         assert_eq!(request.output.as_deref(), Some("/tmp/k.o"));
         assert_eq!(request.inputs, [Input::File("/tmp/k.ptx".to_owned())]);
         assert!(request.verbose);
+        // What Triton 3.9 passes.
+        let request =
+            read("-lineinfo -v --regAllocOptLevel=2 --gpu-name=sm_100a /tmp/k.ptx -o /tmp/k.o").unwrap();
+        assert_eq!(request.inputs, [Input::File("/tmp/k.ptx".to_owned())]);
         // What nvcc passes.
         let request = read("-m64 -O3 -arch compute_80 --output-file=x.cubin x.ptx").unwrap();
         assert_eq!(request.target(), Ok((Target::sm(80), false)));

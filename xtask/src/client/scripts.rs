@@ -44,19 +44,34 @@ pub fn tinygrad(site: &Site) -> Result<Outcome, String> {
     Ok(outcome)
 }
 
-/// Triton: kernels against numpy.
+/// Triton, in the release that most programs have and in a newer one: kernels against numpy, then those with tensor descriptors, scaled
+/// blocks and specialised warps.
 ///
 /// # Errors
-/// When the script cannot be run.
+/// When a script cannot be run.
 pub fn triton(site: &Site) -> Result<Outcome, String> {
-    let cache = site.scratch.join("cache").display().to_string();
-    let packages = ["triton==3.4.0", "numpy", "ml_dtypes"];
-    let (script, variables) = (include_str!("scripts/triton_kernels.py"), [("TRITON_CACHE_DIR", cache)]);
+    let common = site.scratch.join("triton_common.py");
+    std::fs::write(&common, include_str!("scripts/triton_common.py"))
+        .map_err(|error| format!("{}: {error}", common.display()))?;
+    let kernels = ("kernels", include_str!("scripts/triton_kernels.py"), 33);
+    let tensors = ("tensors", include_str!("scripts/triton_tensors.py"), 33);
     let mut outcome = Outcome::default();
-    // Whose matrix products become `mma`, and `wgmma`.
-    for device in ["sm_80", "sm_90"] {
-        let text = run(site, device, &packages, &format!("triton-{device}"), script, &variables)?;
-        outcome.add(Outcome::of_script(&text, 33)?);
+    for release in ["3.4.0", "3.9.0"] {
+        let variables = [
+            ("TRITON_CACHE_DIR", site.scratch.join("cache").display().to_string()),
+            ("TRITON_DEFAULT_FP_FUSION", "1".to_owned()),
+        ];
+        let packages = [&format!("triton=={release}"), "numpy", "ml_dtypes"];
+        // Whose matrix products become `mma`, `wgmma` and `tcgen05.mma`.
+        for (device, scripts) in
+            [("sm_80", &[kernels][..]), ("sm_90", &[kernels, tensors]), ("sm_100", &[kernels, tensors])]
+        {
+            for &(name, script, least) in scripts {
+                let name = format!("triton-{release}-{name}-{device}");
+                let text = run(site, device, &packages, &name, script, &variables)?;
+                outcome.add(Outcome::of_script(&text, least)?);
+            }
+        }
     }
     Ok(outcome)
 }
