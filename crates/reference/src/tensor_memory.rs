@@ -267,17 +267,19 @@ impl Cpu<'_, '_> {
         let blocks = self.blocks(m.pair)?;
         let descriptor = |factor: Factor, name| factor.descriptor(self.number(i, name));
         let at = descriptor(m.b, "b-desc").map_err(|misuse| self.misuse(misuse))?;
+        let mask = self.named(i, "zero-column-mask");
+        let mask = mask.map(|_| m.column_mask(self.number(i, "zero-column-mask")));
+        let mask = mask.transpose().map_err(|misuse| self.misuse(misuse))?;
+        let shift = mask.as_ref().map_or(0, |mask| mask.shift);
         let mut columns = Vec::new();
         for &rank in &blocks {
-            columns.push(self.lines(rank, m.b, at, m.n / blocks.len(), m.k)?);
+            let mut all = self.lines(rank, m.b, at, m.n / blocks.len() + shift, m.k)?;
+            columns.push(all.split_off(shift));
         }
-        if self.named(i, "zero-column-mask").is_some() {
-            let zero = m.zero_columns(self.number(i, "zero-column-mask"));
-            for (column, zero) in zero.map_err(|misuse| self.misuse(misuse))?.into_iter().enumerate() {
-                let (owner, number) = m.column_of_b(column);
-                if zero {
-                    columns[owner][number].fill(0);
-                }
+        for (column, zero) in mask.into_iter().flat_map(|mask| mask.zero).enumerate() {
+            let (owner, number) = m.column_of_b(column);
+            if zero {
+                columns[owner][number].fill(0);
             }
         }
         let in_shared = self.named(i, "a-desc").is_some();

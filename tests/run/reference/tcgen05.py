@@ -272,7 +272,11 @@ def mma(
         assert steps == 1
         matrix.BITS["packed"] = 4
         am, stored, nibbles = sparse_matrix(rng, stored, place_bits(a), True)
-    bm = rng.integers(limits(b)[0], limits(b)[1] + 1, (k * steps, n))
+    # A start in each part of D, columns that are skipped and used by turns, and by how many columns B is shifted.
+    starts_of_parts, skip, use, shifted = zero or ([], 1, 1, 0)
+    # Shared memory has more columns than are taken.
+    more = 16 if shifted else 0
+    bm = rng.integers(limits(b)[0], limits(b)[1] + 1, (k * steps, n + more))
     # The image of tensor memory: D, then A, metadata, scales.
     rows = {}
     for at in range(128):
@@ -281,16 +285,13 @@ def mma(
             rows[at + lane] = found
     parts = max(part for _, _, part in rows.values())
     skipped = np.zeros(n, bool)
-    if zero:
-        # A start in each part, then columns that are skipped and used by turns.
-        starts_of_parts, skip, use = zero
-        for part, (first_skips, passed) in enumerate(starts_of_parts):
-            spans = [("skip", skip), ("use", use)]
-            if not first_skips:
-                spans.reverse()
-            pattern = [name == "skip" for name, length in spans for _ in range(length)]
-            for column in range(n // parts):
-                skipped[part * (n // parts) + column] = pattern[(passed + column) % len(pattern)]
+    for part, (first_skips, passed) in enumerate(starts_of_parts):
+        spans = [("skip", skip), ("use", use)]
+        if not first_skips:
+            spans.reverse()
+        pattern = [name == "skip" for name, length in spans for _ in range(length)]
+        for column in range(n // parts):
+            skipped[part * (n // parts) + column] = pattern[(passed + column) % len(pattern)]
     width = n // parts
     needs = [("d", width)]
     if not a_width:
@@ -354,7 +355,7 @@ def mma(
             if scales:
                 line = line * np.repeat(scale_of["sa"][block * per_block + row], k // scales[1])
             for column in range(width):
-                of_b = bm[:, part * width + column].astype(np.float64) * (not skipped[part * width + column])
+                of_b = bm[:, part * width + column + shifted].astype(np.float64) * (not skipped[part * width + column])
                 if scales:
                     of_b = of_b * np.repeat(scale_of["sb"][part * width + column], k // scales[1])
                 total_sum = float(line @ of_b) * (-1) ** sum(negate)
@@ -369,7 +370,7 @@ def mma(
     kernel = Kernel(image, group, max(32, 1 << (total - 1).bit_length()))
     issue = ""
     advances = {}
-    sides = [("b", bm.T, b, b_width, b_across, columns_of_block)]
+    sides = [("b", bm.T, b, b_width, b_across, columns_of_block + more)]
     if a_width:
         sides.append(("a", stored, a, a_width, a_across, per_block))
     for label, numbers, ty, side_width, across, lines in sides:
@@ -396,8 +397,9 @@ def mma(
         block_scale = ".block_scale" + ("" if kind != "mxf4nvf4" else f".scale_vec::{scales[1]}X")
     instruction = f"tcgen05.mma{'.ws' if ws else ''}{'.sp' if is_sparse else ''}.cta_group::{group}.kind::{kind}{block_scale}{'.ashift' if ashift else ''}{collector}"
     if zero:
-        (of_parts, skip, use), bits = zero, 0
-        for part, (first_skips, passed) in enumerate(of_parts):
+        # Bit 39: there is a mask.
+        bits = int(bool(starts_of_parts)) << 39 | shifted << 56
+        for part, (first_skips, passed) in enumerate(starts_of_parts):
             bits |= passed << 8 * part | int(first_skips) << 32 + part
         issue += f"    mov.b64 %zero, {bits | skip - 1 << 40 | use - 1 << 48:#x};\n"
     for step in range(steps):
@@ -623,9 +625,13 @@ def main():
     mma("tcgen05_sp_mxf4", "mxf4", 128, 16, "packed", "packed", "f32", 32, 64, scales=("ue8m0", 2), selector=0)
     mma("tcgen05_f16_shifted", "f16", 128, 16, "f16", "f16", "f32", 0, 32, ashift=True, collector=".collector::a::lastuse")
     mma("tcgen05_ws_f16", "f16", 64, 64, "f16", "f16", "f32", 32, 32, ws=True, collector=".collector::b1::fill")
-    mma("tcgen05_ws_s8", "i8", 32, 64, "s8", "s8", "s32", 0, 32, ws=True, zero=([(0, 1), (1, 2), (0, 0), (1, 0)], 3, 5))
+    mma("tcgen05_ws_s8", "i8", 32, 64, "s8", "s8", "s32", 0, 32, ws=True, zero=([(0, 1), (1, 2), (0, 0), (1, 0)], 3, 5, 0))
     mma("tcgen05_ws_sp_e5m2", "f8f6f4", 32, 64, "e5m2", "e5m2", "f32", 32, 64, ws=True, selector=0)
-    mma("tcgen05_ws_tf32", "tf32", 128, 64, "tf32", "tf32", "f32", 64, 32, ws=True, zero=([(1, 3)], 7, 12), add=False)
+    mma("tcgen05_ws_tf32", "tf32", 128, 64, "tf32", "tf32", "f32", 64, 32, ws=True, zero=([(1, 3)], 7, 12, 0), add=False)
+    # As the manual's fourth example (9.7.16.4.3); spans, but no mask, as all bits zero have it; B along its columns.
+    mma("tcgen05_ws_u8_offset", "i8", 32, 64, "u8", "u8", "s32", 32, 32, ws=True, zero=([(1, 0), (1, 1), (0, 2), (0, 1)], 3, 4, 2))
+    mma("tcgen05_ws_f16_no_mask", "f16", 64, 64, "f16", "f16", "f32", 32, 32, ws=True, zero=([], 1, 1, 0))
+    mma("tcgen05_ws_bf16_offset", "f16", 64, 64, "bf16", "bf16", "f32", 32, 32, ws=True, b_across=True, zero=([(1, 2), (0, 3)], 5, 6, 13))
     copy("tcgen05_cp_128x256b", "128x256b", 32)
     copy("tcgen05_cp_128x128b", "128x128b", 16, padded=6)
     copy("tcgen05_cp_4x256b", "4x256b", 16, lane=31)

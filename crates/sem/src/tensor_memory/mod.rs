@@ -17,7 +17,7 @@ use std::ops::Range;
 pub use allocation::Allocations;
 pub use copy::{Copy, Shift};
 pub use fragment::Fragment;
-pub use multiplication::{Factor, Multiplication, Part};
+pub use multiplication::{ColumnMask, Factor, Multiplication, Part};
 
 /// Lanes of a block's tensor memory.
 pub const LANES: usize = 128;
@@ -88,6 +88,8 @@ pub enum Misuse {
     Modifiers,
     /// A matrix descriptor with a swizzle that there is not, or that rows along k do not have.
     Swizzle,
+    /// A zero-column mask that shifts B by more columns than it can.
+    ColumnShift,
     /// `.cta_group::2` without a second block in the cluster.
     Pair,
     /// `.cta_group::2` whose second block has ended.
@@ -117,6 +119,7 @@ impl fmt::Display for Misuse {
                 "the instruction descriptor transposes or negates a matrix whose type is not transposed or negated"
             }
             Misuse::Swizzle => "the matrix descriptor has a swizzle mode that there is not for this matrix",
+            Misuse::ColumnShift => "the zero-column mask shifts B by more than 32 columns, or 16 for 32 rows",
             Misuse::Pair => "the block has no other one to make a pair with",
             Misuse::PairEnded => "the other block of the pair has ended",
             Misuse::Unsupported(what) => what,

@@ -69,6 +69,15 @@ pub struct Part {
     pub columns: Range<usize>,
 }
 
+/// What a zero-column mask makes of B.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnMask {
+    /// By column of D: B's is taken for zeros.
+    pub zero: Vec<bool>,
+    /// The column of B that is the first one.
+    pub shift: usize,
+}
+
 fn element_bits(ty: Type) -> u32 {
     match ty {
         Type::E2m1 => 4,
@@ -293,19 +302,22 @@ impl Multiplication {
         if self.shifted && lane + 1 < LANES { lane + 1 } else { lane }
     }
 
-    /// Which columns of B are zero instead, by a zero-column mask (9.7.16.10.9.3). CUTLASS has the fields (`MaskAndShiftB`): each part of D has
-    /// a count of columns that have passed of its first span (bits 0 to 31), and whether that one is skipped (32 to 35); spans
-    /// that are skipped (40 to 47) and used (48 to 55) are one longer than their fields say. Bit 39 switches all off.
+    /// What a zero-column mask (9.7.16.4.3, table "Zero-Column Mask descriptor layout") makes of B: each part of D has a count of columns
+    /// that have passed of its first span (bits 0 to 31), and whether that one is zero (32 to 35); spans that are zero (40 to 47)
+    /// and used (48 to 55) are one longer than their fields say, as the manual's examples have it, whose table describes the two the
+    /// other way round. Without bit 39 nothing is zero (CUTLASS says the opposite of it, and passes zeros where it wants no mask). Bits
+    /// 56 to 61 say at which column B begins; the mask counts from there.
     ///
     /// # Errors
-    /// When B is to be shifted, which no engine does.
-    pub fn zero_columns(&self, mask: u64) -> Result<Vec<bool>, Misuse> {
+    /// When B is shifted by more than 32 columns, or 16 of 32 rows.
+    pub fn column_mask(&self, mask: u64) -> Result<ColumnMask, Misuse> {
         let mut zero = vec![false; self.n];
-        if mask >> 56 & 0x3f != 0 {
-            return Err(Misuse::Unsupported("a zero-column mask that shifts B is not executed"));
+        let shift = (mask >> 56 & 0x3f) as usize;
+        if shift > if self.rows == 32 { 16 } else { 32 } {
+            return Err(Misuse::ColumnShift);
         }
-        if mask >> 39 & 1 != 0 {
-            return Ok(zero);
+        if mask >> 39 & 1 == 0 {
+            return Ok(ColumnMask { zero, shift });
         }
         let [skip, used] = [40, 48].map(|first| (mask >> first & 0xff) + 1);
         for (i, part) in self.parts().into_iter().enumerate() {
@@ -318,7 +330,7 @@ impl Multiplication {
                 passed += 1;
             }
         }
-        Ok(zero)
+        Ok(ColumnMask { zero, shift })
     }
 
     /// The block of the pair, 0 or 1, that has a column of B in its shared memory, and the number that the column has there.
@@ -461,5 +473,33 @@ mod tests {
             let cells: usize = product.parts().iter().map(|part| part.lanes.len() * part.columns.len()).sum();
             assert_eq!(cells, product.rows * 32);
         }
+    }
+
+    /// The manual's examples of zero-column masks (9.7.16.4.3): start counts, first spans, whether there is a mask, skip and use spans, shift.
+    #[test]
+    fn columns_are_masked_as_in_the_manual() {
+        let masked =
+            |m: u64, [sc0, sc1, sc2, sc3]: [u64; 4], fs: u64, on: u64, [skip, used]: [u64; 2], shift: u64| {
+                let picks = picks(&[Mod::Ws, Mod::CtaGroup1, Mod::KindF16]);
+                let product = Multiplication::of(&picks, descriptor(m, 64, 1, 0, 0)).unwrap();
+                let starts = sc0 | sc1 << 8 | sc2 << 16 | sc3 << 24;
+                product.column_mask(starts | fs << 32 | on << 39 | skip << 40 | used << 48 | shift << 56)
+            };
+        // The mask of a part, its first columns on the right, as the manual writes it.
+        let parts = |mask: &ColumnMask, count: usize| -> Vec<String> {
+            let part =
+                |part: &[bool]| part[..12].iter().rev().map(|&zero| if zero { '1' } else { '0' }).collect();
+            mask.zero.chunks(64 / count).map(part).collect()
+        };
+        let none = masked(128, [0; 4], 0, 0, [4, 3], 0).unwrap();
+        assert_eq!(none, ColumnMask { zero: vec![false; 64], shift: 0 });
+        assert_eq!(parts(&masked(128, [0; 4], 0, 1, [2, 3], 0).unwrap(), 1), ["100001110000"]);
+        let two = masked(64, [0; 4], 1, 1, [2, 3], 0).unwrap();
+        assert_eq!(parts(&two, 2), ["001110000111", "100001110000"]);
+        let four = masked(32, [0, 1, 2, 1], 3, 1, [2, 3], 2).unwrap();
+        assert_eq!(parts(&four, 4), ["001110000111", "000111000011", "111000011100", "110000111000"]);
+        assert_eq!(four.shift, 2);
+        assert_eq!(masked(32, [0; 4], 0, 0, [0; 2], 17), Err(Misuse::ColumnShift));
+        assert_eq!(masked(64, [0; 4], 0, 0, [0; 2], 33), Err(Misuse::ColumnShift));
     }
 }

@@ -127,16 +127,21 @@ impl Chunk<'_> {
         // B: the blocks of a pair have half of the columns each.
         let descriptor = m.b.descriptor(number(op.b)).map_err(fault)?;
         let columns = m.n / blocks.len();
-        let places = Places::new(m.b, descriptor, columns, m.k);
+        let mask = op.zero_mask.map(|mask| m.column_mask(number(mask))).transpose().map_err(fault)?;
+        let shift = mask.as_ref().map_or(0, |mask| mask.shift);
+        let places = Places::new(m.b, descriptor, columns + shift, m.k);
         let mut b = Elements::new(m.product.b, m.k * m.n);
         for (block, (rank, _)) in blocks.iter().enumerate() {
             let units = self.shared_units(&based(&places.addresses, *rank), issue)?;
-            places.each(&units, |line, k, bits| b.set(k * m.n + block * columns + line, bits));
+            places.each(&units, |line, k, bits| {
+                if let Some(column) = line.checked_sub(shift) {
+                    b.set(k * m.n + block * columns + column, bits);
+                }
+            });
         }
         let mut b = b.finish(op);
-        if let Some(mask) = op.zero_mask {
-            let zero = m.zero_columns(number(mask)).map_err(fault)?;
-            let masked = b.iter_mut().zip(zero.iter().cycle()).filter(|(_, zero)| **zero);
+        if let Some(mask) = mask {
+            let masked = b.iter_mut().zip(mask.zero.iter().cycle()).filter(|(_, zero)| **zero);
             masked.for_each(|(element, _)| *element = 0.0);
         }
         let a_descriptor = match op.a {
