@@ -5,7 +5,7 @@ use std::ops::RangeBounds;
 use std::rc::Rc;
 
 use diag::{Code, Diagnostic, Span};
-use isa::{Consequence, Form, Gate, Mod, Opcode, Picks, SelectError, Target, Token, Type};
+use isa::{Consequence, Form, Gate, Mod, Opcode, Picks, SelectError, Target, Token, Type, Version};
 use smallvec::SmallVec;
 use syntax::tree::Instruction as Tree;
 
@@ -327,7 +327,7 @@ impl<'a> BodyChecker<'_, 'a> {
         let message = match stage {
             // It calls a rounding illegal of an instruction whose other roundings are older.
             Stage::RoundingGate => format!("Illegal rounding modifier for instruction '{}'", selection.name),
-            _ => selection.gate_message(gate, self.module.target),
+            _ => selection.gate_message(gate, self.module.version, self.module.target),
         };
         let (code, help) = match gate.requires {
             isa::Requirement::Version(_) => (Code::RequiresVersion, self.module.version_help()),
@@ -339,15 +339,15 @@ impl<'a> BodyChecker<'_, 'a> {
 
 impl Selection {
     /// What ptxas says of a gate that is closed.
-    fn gate_message(&self, gate: &Gate, target: Target) -> String {
+    fn gate_message(&self, gate: &Gate, version: Version, target: Target) -> String {
         let types: String = self.picks.types().iter().map(ToString::to_string).collect();
         let message = match gate.subject.split_once(" '") {
             Some((kind, subject)) if self.is_named_late(subject.trim_end_matches('\'')) => {
                 let subject = subject.trim_end_matches('\'');
                 let (own, theirs) = (format!("{kind} '{}'", self.name), format!("{kind} '{subject}'"));
-                gate.message(target).replace(&theirs, &own)
+                gate.message(version, target).replace(&theirs, &own)
             }
-            _ => gate.message(target),
+            _ => gate.message(version, target),
         };
         message.replace("{types}", &types).replace("{atomic}", &self.atomic_name(&types))
     }

@@ -41,7 +41,7 @@ pub(crate) fn check_gates(module: &mut Checker, register: SpecialRegister, span:
         if gate.permits(module.version, module.target) {
             continue;
         }
-        let message = gate.message(module.target);
+        let message = gate.message(module.version, module.target);
         match gate.requires {
             Requirement::Version(_) => module.need_version(span, message),
             _ => module.need_target(span, message),

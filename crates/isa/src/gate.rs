@@ -174,6 +174,8 @@ pub enum Requirement {
     Target(&'static [Target]),
     /// An older `.version` than this, or an older `.target`: the form was taken away.
     Until(Version, Target),
+    /// The first `.target` from this `.version` on, the second before: an older target came later.
+    Since(Version, Target, Target),
 }
 
 /// When ptxas reports a gate, among the errors of one line.
@@ -216,6 +218,7 @@ impl Gate {
             Requirement::Until(last_version, last_target) => {
                 version < last_version || !target.has(last_target)
             }
+            Requirement::Since(first, new, old) => target.has(if version >= first { new } else { old }),
         }
     }
 
@@ -235,8 +238,8 @@ impl Gate {
         }
     }
 
-    /// The message of a module for this target that does not pass, in ptxas's words.
-    pub fn message(&self, target: Target) -> String {
+    /// The message of a module of this version and target that does not pass, in ptxas's words.
+    pub fn message(&self, version: Version, target: Target) -> String {
         let subject = self.subject;
         match self.requires {
             Requirement::Version(needed) => {
@@ -246,11 +249,26 @@ impl Gate {
                 format!("{subject} requires .target sm_{number} or higher")
             }
             Requirement::Target(_) => format!("{subject} not supported on .target '{target}'"),
-            Requirement::Until(version, last) => {
-                format!(
-                    "{subject} is not supported on .target {last} and higher from PTX ISA version {version}"
-                )
+            Requirement::Until(end, last) => {
+                format!("{subject} is not supported on .target {last} and higher from PTX ISA version {end}")
+            }
+            Requirement::Since(first, new, old) => {
+                format!("{subject} requires .target {} or higher", if version >= first { new } else { old })
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_older_target_came_later() {
+        let [new, old] = [89, 90].map(Target::sm);
+        let requires = Requirement::Since(Version::new(8, 1), new, old);
+        let gate = Gate { subject: "Feature 'cvt'", requires, stage: Stage::Form };
+        assert!(!gate.permits(Version::new(8, 0), new) && gate.permits(Version::new(8, 0), old));
+        assert!(gate.permits(Version::new(8, 1), new) && !gate.permits(Version::new(8, 1), Target::sm(86)));
     }
 }

@@ -195,6 +195,11 @@ const fn until(subject: &'static str, major: u8, minor: u8, target: u16, stage: 
     Gate { subject, requires: Requirement::Until(Version::new(major, minor), Target::sm(target)), stage }
 }
 
+const fn since(subject: &'static str, major: u8, minor: u8, [new, old]: [u16; 2], stage: Stage) -> Gate {
+    let requires = Requirement::Since(Version::new(major, minor), Target::sm(new), Target::sm(old));
+    Gate { subject, requires, stage }
+}
+
 const fn slot(name: &'static str, choices: &'static [Choice]) -> Slot {
     Slot { name, optional: false, choices }
 }
@@ -332,6 +337,10 @@ fn gates(gates: &[Gate], pools: &mut Pools) -> String {
             Requirement::Until(v, target) => format!(
                 "until({:?}, {}, {}, {}, Stage::{:?})",
                 gate.subject, v.major, v.minor, target.number, gate.stage
+            ),
+            Requirement::Since(v, new, old) => format!(
+                "since({:?}, {}, {}, [{}, {}], Stage::{:?})",
+                gate.subject, v.major, v.minor, new.number, old.number, gate.stage
             ),
         })
         .collect();

@@ -168,6 +168,14 @@ fn gates(text: &str, default_subject: &str, default_stage: Stage) -> Result<Vec<
                         Some(Requirement::Until(Version::parse(v)?, Target::parse(&format!("sm_{t}"))?))
                     })
                     .ok_or_else(|| format!("cannot read `until {both}`"))?,
+                ["since", all] => match all.split('/').collect::<Vec<_>>()[..] {
+                    [version, new, old] => Version::parse(version)
+                        .zip(Target::parse(&format!("sm_{new}")))
+                        .zip(Target::parse(&format!("sm_{old}"))),
+                    _ => None,
+                }
+                .map(|((version, new), old)| Requirement::Since(version, new, old))
+                .ok_or_else(|| format!("cannot read `since {all}`"))?,
                 other => return Err(format!("cannot read gate `{}`", other.join(" "))),
             };
             gates.push(Gate { subject: subject.clone(), requires, stage });

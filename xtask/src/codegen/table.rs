@@ -41,6 +41,8 @@ pub enum Requirement {
     Targets(Vec<isa::Target>),
     /// `until 6.4/70`
     Until(isa::Version, isa::Target),
+    /// `since 8.1/89/90`
+    Since(isa::Version, isa::Target, isa::Target),
 }
 
 /// One gate.

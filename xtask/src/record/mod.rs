@@ -60,6 +60,9 @@ pub enum Record {
         /// Write no record: ask ptxas 13.5 about other random lines and modules, and show how far the checker agrees
         #[arg(long, conflicts_with = "only")]
         seed: Option<u64>,
+        /// Of the questions of `--seed` ask one in so many
+        #[arg(long, default_value_t = 1, requires = "seed", value_parser = clap::value_parser!(u16).range(1..))]
+        share: u16,
         /// Where to put its answers to `--seed`
         #[arg(long, default_value = "target/table.txt.zst", requires = "seed")]
         to: PathBuf,
@@ -155,8 +158,8 @@ pub fn run(what: &Record) -> Result<()> {
         Record::Errors { seed, count, to } => {
             legality::record_errors(&oracles, &root.join(to), *seed, *count)
         }
-        Record::Legality { seed: Some(seed), to, .. } => {
-            legality::table::compare(&root, &oracles, *seed, &root.join(to))
+        Record::Legality { seed: Some(seed), share, to, .. } => {
+            legality::table::compare(&root, &oracles, (*seed, *share), &root.join(to))
         }
         Record::Legality { only, .. } => {
             legality::record(&oracles, &root.join("conformance/legality"), *only)

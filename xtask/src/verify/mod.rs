@@ -105,7 +105,7 @@ fn judge(opcode: &str, line: &spellings::Line, version: Version, target: Target)
             .gates(&selected.picks)
             .iter()
             .filter(|gate| !gate.permits(version, target))
-            .map(|gate| gate.message(target))
+            .map(|gate| gate.message(version, target))
             .collect(),
         Err(errors) => errors.iter().map(|error: &SelectError| error.message(opcode, &modifiers)).collect(),
     }

@@ -315,6 +315,7 @@ fn gates_text(gates: &[Gate]) -> String {
                 targets.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
             }
             Requirement::Until(version, target) => format!("before PTX {version} or before {target}"),
+            Requirement::Since(version, new, old) => format!("{old}, {new} from PTX {version} on"),
         };
         if !parts.contains(&part) {
             parts.push(part);

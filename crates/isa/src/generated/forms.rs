@@ -34,6 +34,11 @@ const fn until(subject: &'static str, major: u8, minor: u8, target: u16, stage: 
     Gate { subject, requires: Requirement::Until(Version::new(major, minor), Target::sm(target)), stage }
 }
 
+const fn since(subject: &'static str, major: u8, minor: u8, [new, old]: [u16; 2], stage: Stage) -> Gate {
+    let requires = Requirement::Since(Version::new(major, minor), Target::sm(new), Target::sm(old));
+    Gate { subject, requires, stage }
+}
+
 const fn slot(name: &'static str, choices: &'static [Choice]) -> Slot {
     Slot { name, optional: false, choices }
 }
@@ -613,7 +618,7 @@ const G129: &[Gate] = &[
     ),
 ];
 const G130: &[Gate] = &[
-    sm("Feature 'cvt{types}'", &[Target::sm(90)], Stage::Form),
+    since("Feature 'cvt{types}'", 8, 1, [89, 90], Stage::Form),
     ptx("Feature 'cvt{types}'", 7, 8, Stage::Form),
 ];
 const G131: &[Gate] = &[

@@ -32,6 +32,12 @@ pub fn all(rng: &mut Rng) -> Vec<Question> {
                         points.extend(around(version, &versions, target));
                         points.extend(near(target, &targets).map(|target| (version, target)));
                     }
+                    Requirement::Since(version, new, old) => {
+                        for target in [new, old] {
+                            points.extend(around(version, &versions, target));
+                            points.extend(near(target, &targets).map(|target| (version, target)));
+                        }
+                    }
                 }
             }
             let mut points: Vec<Point> = points.into_iter().collect();
