@@ -2,11 +2,14 @@
 //!
 //! `cargo bench -p ptxvm-command --bench corpus` prints a table, the slowest first; a word behind `--` picks kernels that have it in their name.
 //! A launch is made as often as it takes for some 2^18 threads, by a higher grid: nearly all kernels do not look at `%ctaid.z`, and do the same
-//! work again. What does look there, or counts blocks, is launched as it is, and marked. One host thread; a product of matrices counts as
-//! the multiply-adds that it is, as far as the profile knows its shape.
+//! work again. What does look there, or counts blocks, is launched as it is, and marked. (Where a row of the grid has few threads, they are few in a
+//! higher grid, too: blocks run together with those of their row.) One host thread. A product of matrices counts as one instruction of each thread, so
+//! kernels with products are marked: theirs are worth tens or hundreds of others.
 
 #[path = "../crates/command/tests/common/mod.rs"]
 mod common;
+
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -20,18 +23,18 @@ const WANTED: f64 = 5e8;
 /// A launch that was measured.
 struct Row {
     name: String,
-    /// Launched by a higher grid.
-    is_raised: bool,
+    /// What a reader should know.
+    mark: String,
     instructions: f64,
     /// Thread-instructions a second.
     rate: f64,
 }
 
 /// What a launch of this grid reports; `None` where it fails.
-fn measure(case: &common::Case, number: usize, corpus: &std::path::Path, grid: [u32; 3]) -> Option<Row> {
+fn measure(case: &common::Case, number: usize, kernel: &Path, grid: [u32; 3]) -> Option<Row> {
     let extents = |extents: [u32; 3]| extents.map(|extent| extent.to_string()).join(",");
     let mut command = common::ptxvm();
-    command.current_dir(common::root().join("tests/corpus")).arg("run").arg(corpus.join(&case.kernel));
+    command.current_dir(common::root().join("tests/corpus")).arg("run").arg(kernel);
     command.args([
         "--grid",
         &extents(grid),
@@ -55,7 +58,7 @@ fn measure(case: &common::Case, number: usize, corpus: &std::path::Path, grid: [
     let number_of = |name: &str| report[name].as_f64();
     Some(Row {
         name: case.name(number),
-        is_raised: grid != case.grid,
+        mark: if grid == case.grid { "as it is" } else { "" }.into(),
         instructions: number_of("thread_instructions")?,
         rate: number_of("thread_instructions_per_second")?,
     })
@@ -85,8 +88,9 @@ fn main() {
     rows.sort_by(|a, b| a.rate.total_cmp(&b.rate));
     println!("| launch | | million thread-instructions | million a second |\n|---|---|---:|---:|");
     for row in &rows {
-        let mark = if row.is_raised { "" } else { "as it is" };
-        println!("| {} | {mark} | {:.2} | {:.0} |", row.name, row.instructions / 1e6, row.rate / 1e6);
+        let millions = |x: f64| x / 1e6;
+        let (instructions, rate) = (millions(row.instructions), millions(row.rate));
+        println!("| {} | {} | {instructions:.2} | {rate:.0} |", row.name, row.mark);
     }
     let slow = rows.iter().filter(|row| row.rate < WANTED).count();
     println!("\n{slow} of {} launches below {} million a second", rows.len(), WANTED / 1e6);
