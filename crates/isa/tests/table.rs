@@ -201,7 +201,7 @@ fn gates_come_in_ptxas_order() {
         let selected = find(mnemonic, operands).unwrap();
         let (version, target) = (Version::parse(version).unwrap(), Target::parse(target).unwrap());
         let gates = selected.form().gates(&selected.picks);
-        gates.iter().filter(|g| !g.permits(version, target)).map(|g| g.message(target)).collect()
+        gates.iter().filter(|g| !g.permits(version, target)).map(|g| g.message(version, target)).collect()
     };
     assert_eq!(
         gates("fma.rn.f32.bf16", 4, "8.5", "sm_90"),
