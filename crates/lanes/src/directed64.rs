@@ -41,13 +41,13 @@ fn scaled(x: f64, n: i64) -> f64 {
 }
 
 /// Operations, as const generics take them.
-const ADD: u8 = 0;
-const SUB: u8 = 1;
-const MUL: u8 = 2;
-const FMA: u8 = 3;
-const DIV: u8 = 4;
-const RCP: u8 = 5;
-const SQRT: u8 = 6;
+pub(super) const ADD: u8 = 0;
+pub(super) const SUB: u8 = 1;
+pub(super) const MUL: u8 = 2;
+pub(super) const FMA: u8 = 3;
+pub(super) const DIV: u8 = 4;
+pub(super) const RCP: u8 = 5;
+pub(super) const SQRT: u8 = 6;
 
 /// The sign of x * y + z - sum, where `sum` is the rounded x * y + z; NaN if it takes more to tell.
 #[inline(always)]

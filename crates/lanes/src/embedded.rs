@@ -6,20 +6,12 @@ use std::mem::transmute;
 
 use isa::{Mod, Opcode, Picks, Rounding, Type};
 
+use super::directed64::{ADD, DIV, FMA, MUL, RCP, SQRT, SUB};
 use super::drive::{Bf16, F16, Half, Lane, in_pairs, load, store};
 use super::float::{NAN32, finish64};
 use super::path::{BLOCK, Block, Path};
 use super::x86::Avx512;
 use super::{HostPath, LaneArgs, LaneFn, Parameters, only};
-
-/// Operations, as const generics take them.
-const ADD: u8 = 0;
-const SUB: u8 = 1;
-const MUL: u8 = 2;
-const FMA: u8 = 3;
-const DIV: u8 = 4;
-const RCP: u8 = 5;
-const SQRT: u8 = 6;
 
 /// Roundings, as the instructions take them; nothing is raised.
 const ZERO: i32 = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;

@@ -13,7 +13,7 @@ const FEW_ROWS: usize = 4;
 const COLUMNS: usize = 8;
 
 /// A product of matrices: [`MatrixHelpers::multiply`].
-pub type Multiply<T = f32> = unsafe fn(usize, usize, usize, &[T], &[T], &mut [T]);
+pub type Multiply = unsafe fn(usize, usize, usize, &[f32], &[f32], &mut [f32]);
 
 /// A product of a sparse A: [`MatrixHelpers::multiply_sparse`].
 pub type MultiplySparse = unsafe fn(usize, usize, &[f32], &[u16], &[f32], &mut [f32]);
@@ -42,8 +42,6 @@ pub struct MatrixHelpers {
     /// # Panics
     /// If there are not as many registers as the product has.
     pub multiply_tiles: unsafe fn(&TileProduct, &TileRegisters, &[WarpProduct], &mut ProductRoom) -> u32,
-    /// `multiply_f64(m, n, k, a, b, d)`: as `multiply`, in binary64; n is a multiple of 8.
-    pub multiply_f64: Multiply<f64>,
     /// binary32 to binary16, to nearest even, NaN to 0x7fff; the number of elements is a multiple of 16.
     pub narrow: unsafe fn(&[f32], &mut [u16]),
 }
@@ -75,26 +73,10 @@ fn make(path: HostPath) -> MatrixHelpers {
             // SAFETY: compiled for the path; the caller's promise.
             unsafe { product::multiply_tiles::<P>(product, registers, warps, room) }
         }),
-        multiply_f64: multiversion!(path, [] (m: usize, n: usize, k: usize, a: &[f64], b: &[f64], d: &mut [f64]),
-            P => { let _ = P::PATH; multiply_f64(m, n, k, a, b, d) }),
         narrow: multiversion!(path, [] (from: &[f32], to: &mut [u16]), P => {
             // SAFETY: compiled for the path.
             unsafe { narrow::<P>(from, to) }
         }),
-    }
-}
-
-#[inline(always)]
-fn multiply_f64(m: usize, n: usize, k: usize, a: &[f64], b: &[f64], d: &mut [f64]) {
-    assert!(n.is_multiple_of(COLUMNS) && a.len() == m * k && b.len() == k * n && d.len() == m * n);
-    for (a, d) in a.chunks_exact(k).zip(d.chunks_exact_mut(n)) {
-        for (column, sums) in d.as_chunks_mut::<COLUMNS>().0.iter_mut().enumerate() {
-            for (&a, b) in a.iter().zip(b.chunks_exact(n)) {
-                for (sum, b) in sums.iter_mut().zip(&b[column * COLUMNS..][..COLUMNS]) {
-                    *sum = a.mul_add(*b, *sum);
-                }
-            }
-        }
     }
 }
 

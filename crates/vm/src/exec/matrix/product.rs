@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use isa::matrix::Matrix;
-use isa::{Picks, Rounding, Type};
+use isa::{Picks, Type};
 use sem::matrix::{BlockScale, extended};
 
 use super::{Warp, Words};
@@ -185,16 +185,8 @@ impl Chunk<'_> {
         for (factor, values) in [(&op.a, &mut a), (&op.b, &mut b), (&op.c, &mut c)] {
             self.each_of_factor(factor, warp, |place, bits| values[place] = f64::from_bits(bits))?;
         }
-        let mut sums = c.clone();
-        // SAFETY: the path is one that the machine has.
-        unsafe { (op.helpers.multiply_f64)(m, n, k, &a, &b, &mut sums) }
-        // The host rounds to nearest, and makes NaNs of its own.
-        let nearest = op.product.rounding == Rounding::NearestEven;
         op.d.spread(out, |place| {
-            if nearest && !sums[place].is_nan() {
-                return sums[place].to_bits();
-            }
-            let row: Vec<u64> = a[place / n * k..][..k].iter().map(|x| x.to_bits()).collect();
+            let row: Vec<u64> = a[place / n * k..][..k].iter().map(|x: &f64| x.to_bits()).collect();
             let column: Vec<u64> = (0..k).map(|step| b[step * n + place % n].to_bits()).collect();
             op.product.element(&row, &column, c[place].to_bits())
         });

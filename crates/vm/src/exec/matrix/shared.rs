@@ -16,6 +16,9 @@ use crate::registers::Window;
 pub(super) const UNIT_BYTES: usize = 16;
 const UNIT: u32 = UNIT_BYTES as u32;
 
+/// Lines of a tile: units of a register.
+pub(super) const TILE_LINES: usize = 8;
+
 /// Elements that stand together, along k or (`transposed`) across it: where they are, and the line and k of the first.
 pub(in crate::exec) struct Unit {
     pub address: u64,
@@ -92,12 +95,24 @@ impl Chunk<'_> {
         Ok(())
     }
 
-    /// The units of a factor of this warp; none if it stands in registers. Nothing is checked. Descriptors have no room for the rank of the
-    /// block whose memory it is: they mean the warp's own.
+    /// The units of a factor of this warp; none if it stands in registers.
     pub(in crate::exec) fn units(&self, factor: &MatrixFactor, warp: usize, window: Window) -> Vec<Unit> {
-        let &MatrixSource::Shared { descriptor, transposed, matrix, bits } = &factor.source else {
-            return Vec::new();
-        };
+        let mut units = Vec::new();
+        self.each_unit_of_factor(factor, warp, window, |unit| units.push(unit));
+        units
+    }
+
+    /// Calls `f` with the units of a factor of this warp, if it is in shared memory: as [`lanes::Tiles::grid`] has them, tile by tile, of each its
+    /// lines. Nothing is checked. Descriptors have no room for the rank of the block whose memory it is: they mean the warp's own.
+    #[inline]
+    pub(super) fn each_unit_of_factor(
+        &self,
+        factor: &MatrixFactor,
+        warp: usize,
+        window: Window,
+        mut f: impl FnMut(Unit),
+    ) {
+        let &MatrixSource::Shared { descriptor, transposed, matrix, bits } = &factor.source else { return };
         let number = |slot| self.registers.get(window, slot, warp * WARP_LANES);
         let descriptor = Descriptor::new(number(descriptor));
         let transposed = transposed.is_some_and(|slot| number(slot) != 0);
@@ -109,24 +124,27 @@ impl Chunk<'_> {
             _ => (0, factor.columns, factor.rows),
         };
         let in_unit = (UNIT * 8 / bits) as usize;
-        if transposed {
-            let mut units = Vec::with_capacity(lines / in_unit * length);
-            for line in (0..lines).step_by(in_unit) {
-                units.extend((0..length).map(|k| {
-                    let address = self.shared_base + descriptor.across_k((first + line) / in_unit, k);
-                    Unit { address, line, k, transposed }
-                }));
+        // Tiles across k and along it.
+        let (across, along) = match transposed {
+            true => (lines / in_unit, length / TILE_LINES),
+            false => (lines / TILE_LINES, length / in_unit),
+        };
+        // Rows of tiles are along k in A, and across it in B.
+        let (rows, columns) = if matrix == Matrix::A { (across, along) } else { (along, across) };
+        for row in 0..rows {
+            for column in 0..columns {
+                let (line, k) = if matrix == Matrix::A { (row, column) } else { (column, row) };
+                for within in 0..TILE_LINES {
+                    let (line, k, address) = if transposed {
+                        let (unit, k) = (line, k * TILE_LINES + within);
+                        (unit * in_unit, k, descriptor.across_k(first / in_unit + unit, k))
+                    } else {
+                        let (line, unit) = (line * TILE_LINES + within, k);
+                        (line, unit * in_unit, descriptor.along_k(first + line, unit))
+                    };
+                    f(Unit { address: self.shared_base + address, line, k, transposed });
+                }
             }
-            return units;
         }
-        let across = length / in_unit;
-        let mut units = Vec::with_capacity(lines * across);
-        for line in 0..lines {
-            units.extend((0..across).map(|unit| {
-                let address = self.shared_base + descriptor.along_k(first + line, unit);
-                Unit { address, line, k: unit * in_unit, transposed }
-            }));
-        }
-        units
     }
 }

@@ -3,20 +3,16 @@
 
 use isa::matrix::Matrix;
 use lanes::{ProductRoom, TileProduct, TileRegisters, WarpProduct};
-use sem::matrix::Descriptor;
 use smallvec::SmallVec;
 
 use super::Warp;
-use super::shared::UNIT_BYTES;
+use super::shared::{TILE_LINES, UNIT_BYTES};
 use crate::code::{Multiply, TileSource, Tiled};
 use crate::cta::Shared;
 use crate::exec::{Active, Chunk, Step};
 use crate::mask::WARP_LANES;
 use crate::registers::SlotRef;
 use diag::Span;
-
-/// Units of a register: lines of a tile.
-const LINES: usize = 8;
 
 /// The matrices of a warp's product, whose memory is kept from one to the next.
 #[derive(Default)]
@@ -84,19 +80,19 @@ impl Chunk<'_> {
             let lane = index * WARP_LANES;
             let a_first = match &tiled.a {
                 TileSource::Registers(_) => lane,
-                source => {
-                    self.take_units(source, Matrix::A, op, &warp, matrices)?;
+                TileSource::Shared { .. } => {
+                    self.take_units(op, Matrix::A, &warp, matrices)?;
                     0
                 }
             };
             let b_first = match &tiled.b {
                 TileSource::Registers(_) => Some(lane),
-                source @ TileSource::Shared { descriptor, .. } => {
+                TileSource::Shared { descriptor, .. } => {
                     let descriptor = Some(self.number(*descriptor, &warp));
                     if taken == descriptor {
                         None
                     } else {
-                        self.take_units(source, Matrix::B, op, &warp, matrices)?;
+                        self.take_units(op, Matrix::B, &warp, matrices)?;
                         taken = descriptor;
                         Some(0)
                     }
@@ -126,10 +122,10 @@ impl Chunk<'_> {
         let mut factor = |source: &TileSource, units: &mut Vec<[u8; UNIT_BYTES]>| match source {
             TileSource::Registers(slots) => read(slots),
             TileSource::Shared { registers, .. } => {
-                units.resize(registers * LINES, [0; UNIT_BYTES]);
+                units.resize(registers * TILE_LINES, [0; UNIT_BYTES]);
                 let place = units.as_mut_ptr();
                 (0..*registers)
-                    .map(|register| place.wrapping_add(register * LINES).cast_const().cast())
+                    .map(|register| place.wrapping_add(register * TILE_LINES).cast_const().cast())
                     .collect()
             }
         };
@@ -142,51 +138,12 @@ impl Chunk<'_> {
     }
 
     /// Brings the units of A or B of a warp from shared memory into the order of registers.
-    fn take_units(
-        &mut self,
-        source: &TileSource,
-        matrix: Matrix,
-        op: &Multiply,
-        warp: &Warp,
-        matrices: &mut Matrices,
-    ) -> Step {
-        let TileSource::Shared { descriptor, transposed, registers } = source else { return Ok(()) };
-        let descriptor = Descriptor::new(self.number(*descriptor, warp));
-        let transposed = transposed.is_some_and(|slot| self.number(slot, warp) != 0);
+    fn take_units(&self, op: &Multiply, matrix: Matrix, warp: &Warp, matrices: &mut Matrices) -> Step {
         let Matrices { a_units, b_units, addresses, .. } = matrices;
+        let (factor, units) = if matrix == Matrix::A { (&op.a, a_units) } else { (&op.b, b_units) };
         addresses.clear();
-        addresses.reserve(registers * LINES);
-        // Rows of A, of which a warp has 16 of 64, or columns of B.
-        let (units, factor, first) = match matrix {
-            Matrix::A => (a_units, &op.a, (self.first_thread as usize / WARP_LANES + warp.index) % 4 * 16),
-            _ => (b_units, &op.b, 0),
-        };
-        let (lines, length) = match matrix {
-            Matrix::A => (factor.rows, factor.columns),
-            _ => (factor.columns, factor.rows),
-        };
-        // Registers stand row by row of tiles: along k those of a line of A, but across it those of B.
-        let (outer, inner, k_is_inner) = match (matrix, transposed) {
-            (Matrix::A, false) => (lines / LINES, registers / (lines / LINES), true),
-            (Matrix::A, true) => (registers / (length / LINES), length / LINES, true),
-            (_, false) => (registers / (lines / LINES), lines / LINES, false),
-            (_, true) => (length / LINES, registers / (length / LINES), false),
-        };
-        let in_unit = if transposed { lines * length / (registers * LINES) } else { 1 };
-        for i in 0..outer {
-            for j in 0..inner {
-                let (line, k) = if k_is_inner { (i, j) } else { (j, i) };
-                let mut group = [0; LINES];
-                for (within, address) in group.iter_mut().enumerate() {
-                    *address = self.shared_base
-                        + match transposed {
-                            true => descriptor.across_k(first / in_unit + line, k * LINES + within),
-                            false => descriptor.along_k(first + line * LINES + within, k),
-                        };
-                }
-                addresses.extend_from_slice(&group);
-            }
-        }
+        self.each_unit_of_factor(factor, warp.index, warp.window, |unit| addresses.push(unit.address));
+        debug_assert_eq!(addresses.len(), units.len(), "as many as registers hold");
         let (units, mut next) = (units.as_mut_ptr(), 0);
         self.each_checked_unit(addresses, warp, |bytes| {
             // SAFETY: there are as many units as addresses. Not by the vector: the registers' pointers are its memory.
