@@ -185,7 +185,7 @@ fn select<T: Copy>(mask: u16, a: Block<T>, b: Block<T>) -> Block<T> {
 
 /// binary16 to binary32 in integers and one multiplication, which takes subnormals along.
 #[inline(always)]
-fn widen_f16(x: u16) -> f32 {
+pub(super) fn widen_f16(x: u16) -> f32 {
     let sign = u32::from(x & 0x8000) << 16;
     let magnitude = u32::from(x & 0x7fff);
     // Exponent and fraction in place, the exponent 112 too small; 2^112 corrects it.
@@ -197,7 +197,7 @@ fn widen_f16(x: u16) -> f32 {
 
 /// binary32 to binary16: integer rounding of the normal numbers, one addition that rounds the subnormal ones.
 #[inline(always)]
-fn narrow_f16(x: f32) -> u16 {
+pub(super) fn narrow_f16(x: f32) -> u16 {
     let bits = x.to_bits();
     let sign = (bits >> 16) as u16 & 0x8000;
     let magnitude = bits & 0x7fff_ffff;

@@ -135,10 +135,10 @@ def header(text, what, out):
     return "\n".join(lines) + "\n\n"
 
 
-def fragment_kernel(name, text, instruction, version, target, a, b, c, expected, wide, more={}, tail=""):
+def fragment_kernel(name, text, instruction, version, target, a, b, c, expected, wide, more={}, tail="", into=None):
     """A kernel whose lanes load their registers from constants, multiply and store their results.
 
-    more: further registers by letter, tail: the operands behind c."""
+    more: further registers by letter, tail: the operands behind c, into: the registers of the results."""
     size, move = (8, "b64") if wide else (4, "b32")
     reg = ".b64" if wide else ".b32"
     inputs = dict(a=a, b=b, c=c) | more
@@ -157,11 +157,13 @@ def fragment_kernel(name, text, instruction, version, target, a, b, c, expected,
         body += f"    mad.wide.u32 %base_{label}, %lane, {count * size}, %base_{label};\n"
         for i in range(count):
             body += f"    ld.const.{move} %{label}{i}, [%base_{label}+{i * size}];\n"
-    vectors = ["{" + ", ".join(f"%{label}{i}" for i in range(count)) + "}" for label, count in ((label, counts[label]) for label in "dabc")]
+    registers = {label: [f"%{label}{i}" for i in range(counts[label])] for label in "dabc"}
+    registers["d"] = [f"%{register}" for register in into] if into else registers["d"]
+    vectors = ["{" + ", ".join(registers[label]) + "}" for label in "dabc"]
     body += f"    {instruction} {', '.join(vectors)}{tail};\n"
     body += f"    mad.wide.u32 %place, %lane, {counts['d'] * size}, %out;\n"
     for i in range(counts["d"]):
-        body += f"    st.global.{move} [%place+{i * size}], %d{i};\n"
+        body += f"    st.global.{move} [%place+{i * size}], {registers['d'][i]};\n"
     body += "    ret;\n}\n"
     out = [f"{w:#x}" for lane in expected for w in lane]
     dtype = "u64" if wide else "u32"
@@ -169,7 +171,7 @@ def fragment_kernel(name, text, instruction, version, target, a, b, c, expected,
     (HERE / f"{name}.ptx").write_text(header(text, what, out) + body)
 
 
-def mma(name, m, n, k, d, a, b, c, version, target, modifiers="", suffix="", combine=None):
+def mma(name, m, n, k, d, a, b, c, version, target, modifiers="", suffix="", combine=None, into=None):
     rng = np.random.default_rng(m * 1000 + k)
     am = rng.integers(limits(a)[0], limits(a)[1] + 1, (m, k))
     bm = rng.integers(limits(b)[0], limits(b)[1] + 1, (k, n))
@@ -190,7 +192,7 @@ def mma(name, m, n, k, d, a, b, c, version, target, modifiers="", suffix="", com
         f"{instruction} of small integers, in the fragments of the manual; expected from numpy.",
         "Written by reference/matrix.py.",
     ]
-    fragment_kernel(name, text, instruction, version, target, *fragments, expected, BITS[d] == 64)
+    fragment_kernel(name, text, instruction, version, target, *fragments, expected, BITS[d] == 64, into=into)
 
 
 def quad_pairs(name, alayout, blayout, d, c):
@@ -282,6 +284,14 @@ def main():
     mma("mma_f16_k8", 16, 8, 8, "f32", "f16", "f16", "f32", "7.0", "sm_80")
     mma("mma_f16_k16", 16, 8, 16, "f32", "f16", "f16", "f32", "7.0", "sm_80")
     mma("mma_f16_f16_k16", 16, 8, 16, "f16", "f16", "f16", "f16", "7.0", "sm_80")
+    # Results in registers of C that have another place, or in those of A.
+    c_turned, a_turned = ["c1", "c2", "c3", "c0"], ["a1", "a2", "a3", "a0"]
+    mma("mma_into_c", 16, 8, 16, "f32", "f16", "f16", "f32", "7.0", "sm_80", into=c_turned)
+    mma("mma_into_a", 16, 8, 16, "f32", "f16", "f16", "f32", "7.0", "sm_80", into=a_turned)
+    mma("mma_into_b", 16, 8, 16, "f32", "f16", "f16", "f32", "7.0", "sm_80", into=["b1", "c0", "b0", "c2"])
+    mma("mma_f16_into_c", 16, 8, 16, "f16", "f16", "f16", "f16", "7.0", "sm_80", into=["c1", "c0"])
+    mma("mma_tf32_into_a", 16, 8, 8, "f32", "tf32", "tf32", "f32", "7.0", "sm_80", into=a_turned)
+    mma("mma_s8_into_c", 16, 8, 32, "s32", "s8", "s8", "s32", "7.0", "sm_80", into=c_turned)
     mma("mma_bf16_k8", 16, 8, 8, "f32", "bf16", "bf16", "f32", "7.0", "sm_80")
     mma("mma_bf16_k16", 16, 8, 16, "f32", "bf16", "bf16", "f32", "7.0", "sm_80")
     mma("mma_tf32_k4", 16, 8, 4, "f32", "tf32", "tf32", "f32", "7.0", "sm_80")

@@ -338,6 +338,7 @@ fn products_of_tiles_are_those_of_sem() {
                     b: pointers(&b),
                     c: pointers(&c),
                     d: d.iter_mut().map(|register| register.as_mut_ptr()).collect(),
+                    d_is_read: false,
                 };
                 let warp = WarpProduct { first: 32, a_first: 32, b_first: Some(32), accumulates, negated };
                 let same_b = WarpProduct { b_first: None, ..warp };
@@ -368,6 +369,7 @@ fn nans_of_binary64_are_left_to_others() {
             b: b.iter().map(|register| register.as_ptr()).collect(),
             c: c.iter().map(|register| register.as_ptr()).collect(),
             d: d.iter_mut().map(|register| register.as_mut_ptr()).collect(),
+            d_is_read: false,
         };
         // The first warp has zeros everywhere.
         let warps = [0, 32].map(|first| WarpProduct {

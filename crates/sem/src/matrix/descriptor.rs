@@ -53,9 +53,19 @@ impl Descriptor {
     /// The address of unit `unit` along k of a line: a row of A or a column of B. Lines come in groups of 8.
     #[inline]
     pub fn along_k(self, line: usize, unit: usize) -> u64 {
-        let (line, unit) = (line as u64, unit as u64);
-        let (unit, row) = self.split(unit);
-        self.address(line % 8 * self.width + unit, line / 8 * self.stride + row * self.leading)
+        self.in_group(line / 8, line % 8, unit)
+    }
+
+    /// The same of all lines of a group.
+    #[inline]
+    pub fn group_along_k(self, group: usize, unit: usize) -> [u64; 8] {
+        std::array::from_fn(|line| self.in_group(group, line, unit))
+    }
+
+    #[inline]
+    fn in_group(self, group: usize, line: usize, unit: usize) -> u64 {
+        let (unit, row) = self.split(unit as u64);
+        self.address(line as u64 * self.width + unit, group as u64 * self.stride + row * self.leading)
     }
 
     /// A number of units, as one within the width, and how many widths lie before it.

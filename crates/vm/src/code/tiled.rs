@@ -20,6 +20,8 @@ pub(crate) struct Tiled {
     pub b: TileSource,
     pub c: Vec<SlotRef>,
     pub d: Vec<SlotRef>,
+    /// What [`TileProduct::reads_later`] says of their registers.
+    pub d_is_read: bool,
 }
 
 /// Where the registers of a factor are.
@@ -53,14 +55,12 @@ impl Tiled {
             TileProduct::new(size, (&a_tiles, a), (&b_tiles, b), (c_tiles, c), (d_tiles, d), integers)
         };
         let products = std::array::from_fn(product);
-        products[0].as_ref()?;
-        Some(Tiled {
-            products,
-            a: TileSource::of(&op.a)?,
-            b: TileSource::of(&op.b)?,
-            c: slots(c_fragment)?,
-            d: slots(&op.d)?,
-        })
+        let (a, b) = (TileSource::of(&op.a)?, TileSource::of(&op.b)?);
+        let (c, d) = (slots(c_fragment)?, slots(&op.d)?);
+        // Where A is in registers there is only this one.
+        let a_slots: &[SlotRef] = if let TileSource::Registers(slots) = &a { slots } else { &[] };
+        let d_is_read = products[0].as_ref()?.reads_later(a_slots, &c, &d);
+        Some(Tiled { products, a, b, c, d, d_is_read })
     }
 
     /// The product where factors in shared memory are transposed or not.

@@ -137,8 +137,9 @@ impl Chunk<'_> {
         for (warp, _) in mask.warps() {
             for factor in [&multiply.a, &multiply.b] {
                 if matches!(factor.source, MatrixSource::Shared { descriptor, .. } if descriptor == slot) {
-                    let units = self.units(factor, warp, active.window);
-                    units.iter().for_each(|unit| f(warp * WARP_LANES, unit.address, ROW_BYTES));
+                    self.each_tile(factor, warp, active.window, |tile| {
+                        tile.addresses.iter().for_each(|&address| f(warp * WARP_LANES, address, ROW_BYTES));
+                    });
                 }
             }
         }

@@ -19,18 +19,20 @@ const UNIT: u32 = UNIT_BYTES as u32;
 /// Lines of a tile: units of a register.
 pub(super) const TILE_LINES: usize = 8;
 
-/// Elements that stand together, along k or (`transposed`) across it: where they are, and the line and k of the first.
-pub(in crate::exec) struct Unit {
-    pub address: u64,
+/// The units of a register, each of elements that stand together along k or (`transposed`) across it.
+pub(in crate::exec) struct Tile {
+    pub addresses: [u64; TILE_LINES],
+    /// Those of the first element.
     line: usize,
     k: usize,
     transposed: bool,
 }
 
-impl Unit {
-    /// The place of its first element in the matrix, and how far it is from each to the next.
-    pub(super) fn places(&self, factor: &MatrixFactor, matrix: Matrix) -> (usize, usize) {
-        let &Unit { line, k, transposed, .. } = self;
+impl Tile {
+    /// The place of a unit's first element in the matrix, and how far it is from each to the next.
+    fn places(&self, unit: usize, factor: &MatrixFactor, matrix: Matrix) -> (usize, usize) {
+        let &Tile { line, k, transposed, .. } = self;
+        let (line, k) = if transposed { (line, k + unit) } else { (line + unit, k) };
         match matrix {
             Matrix::A => (line * factor.columns + k, if transposed { factor.columns } else { 1 }),
             _ => (k * factor.columns + line, if transposed { 1 } else { factor.columns }),
@@ -46,71 +48,70 @@ impl Chunk<'_> {
         warp: &Warp,
         mut f: impl FnMut(usize, u64),
     ) -> Step {
-        let (matrix, bits, units) = match &factor.source {
+        let (matrix, bits) = match &factor.source {
             MatrixSource::Registers(fragment) => {
                 self.each_element(fragment, warp.window, warp.index, f);
                 return Ok(());
             }
-            &MatrixSource::Shared { matrix, bits, .. } => {
-                (matrix, bits, self.units(factor, warp.index, warp.window))
-            }
+            &MatrixSource::Shared { matrix, bits, .. } => (matrix, bits),
         };
+        let mut tiles = Vec::new();
+        self.each_tile(factor, warp.index, warp.window, |tile| tiles.push(tile));
         let in_unit = (UNIT * 8 / bits) as usize;
         let mask = u128::MAX >> (128 - bits);
-        let addresses: Vec<u64> = units.iter().map(|unit| unit.address).collect();
-        let mut units = units.iter();
+        let addresses: Vec<_> = tiles.iter().map(|tile| tile.addresses).collect();
+        let mut places =
+            tiles.iter().flat_map(|tile| (0..TILE_LINES).map(move |unit| tile.places(unit, factor, matrix)));
         self.each_checked_unit(&addresses, warp, |bytes| {
-            let Some(unit) = units.next() else { return };
-            let (all, (start, step)) = (u128::from_le_bytes(bytes), unit.places(factor, matrix));
+            let Some((start, step)) = places.next() else { return };
+            let all = u128::from_le_bytes(bytes);
             for i in 0..in_unit {
                 f(start + i * step, (all >> (i as u32 * bits) & mask) as u64);
             }
         })
     }
 
-    /// Calls `f` with the bytes of the unit at each address, all of which are checked.
+    /// Calls `f` with the bytes of the unit at each address of tiles, all of which are checked.
     #[inline]
     pub(super) fn each_checked_unit(
         &self,
-        addresses: &[u64],
+        tiles: &[[u64; TILE_LINES]],
         warp: &Warp,
         mut f: impl FnMut([u8; UNIT_BYTES]),
     ) -> Step {
         let request = Request { space: Space::Shared, bytes: UNIT.into(), write: false, span: warp.span };
         let (mut least, mut greatest) = (u64::MAX, 0);
-        for &address in addresses {
+        for &address in tiles.as_flattened() {
             (least, greatest) = (least.min(address), greatest.max(address));
         }
-        let whole = self.region(warp.shared, &request, least, greatest);
-        for &address in addresses {
-            // They may lie in several variables.
-            let region = whole.or_else(|| self.region(warp.shared, &request, address, address));
-            let Some(region) = region else {
+        if let Some(region) = self.region(warp.shared, &request, least, greatest) {
+            for &address in tiles.as_flattened() {
+                // SAFETY: the region holds the unit.
+                f(unsafe { region.at(address).cast::<[u8; UNIT_BYTES]>().read_unaligned() });
+            }
+            return Ok(());
+        }
+        // They may lie in several variables.
+        for &address in tiles.as_flattened() {
+            let Some(region) = self.region(warp.shared, &request, address, address) else {
                 let lane = warp.index * WARP_LANES;
                 return Err(self.access_fault(FaultKind::OutOfBounds, &request, lane, address));
             };
-            // SAFETY: the region holds the unit.
+            // SAFETY: as above.
             f(unsafe { region.at(address).cast::<[u8; UNIT_BYTES]>().read_unaligned() });
         }
         Ok(())
     }
 
-    /// The units of a factor of this warp; none if it stands in registers.
-    pub(in crate::exec) fn units(&self, factor: &MatrixFactor, warp: usize, window: Window) -> Vec<Unit> {
-        let mut units = Vec::new();
-        self.each_unit_of_factor(factor, warp, window, |unit| units.push(unit));
-        units
-    }
-
-    /// Calls `f` with the units of a factor of this warp, if it is in shared memory: as [`lanes::Tiles::grid`] has them, tile by tile, of each its
-    /// lines. Nothing is checked. Descriptors have no room for the rank of the block whose memory it is: they mean the warp's own.
+    /// Calls `f` with the tiles of a factor of this warp, if it is in shared memory: as [`lanes::Tiles::grid`] has them. Nothing is checked.
+    /// Descriptors have no room for the rank of the block whose memory it is: they mean the warp's own.
     #[inline]
-    pub(super) fn each_unit_of_factor(
+    pub(in crate::exec) fn each_tile(
         &self,
         factor: &MatrixFactor,
         warp: usize,
         window: Window,
-        mut f: impl FnMut(Unit),
+        mut f: impl FnMut(Tile),
     ) {
         let &MatrixSource::Shared { descriptor, transposed, matrix, bits } = &factor.source else { return };
         let number = |slot| self.registers.get(window, slot, warp * WARP_LANES);
@@ -134,16 +135,18 @@ impl Chunk<'_> {
         for row in 0..rows {
             for column in 0..columns {
                 let (line, k) = if matrix == Matrix::A { (row, column) } else { (column, row) };
-                for within in 0..TILE_LINES {
-                    let (line, k, address) = if transposed {
-                        let (unit, k) = (line, k * TILE_LINES + within);
-                        (unit * in_unit, k, descriptor.across_k(first / in_unit + unit, k))
-                    } else {
-                        let (line, unit) = (line * TILE_LINES + within, k);
-                        (line, unit * in_unit, descriptor.along_k(first + line, unit))
-                    };
-                    f(Unit { address: self.shared_base + address, line, k, transposed });
+                let (line, k, mut addresses) = if transposed {
+                    let (unit, k) = (line, k * TILE_LINES);
+                    let address = |within| descriptor.across_k(first / in_unit + unit, k + within);
+                    (unit * in_unit, k, std::array::from_fn(address))
+                } else {
+                    let addresses = descriptor.group_along_k(first / TILE_LINES + line, k);
+                    (line * TILE_LINES, k * in_unit, addresses)
+                };
+                for address in &mut addresses {
+                    *address += self.shared_base;
                 }
+                f(Tile { addresses, line, k, transposed });
             }
         }
     }

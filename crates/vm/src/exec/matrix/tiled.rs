@@ -10,7 +10,7 @@ use super::shared::{TILE_LINES, UNIT_BYTES};
 use crate::code::{Multiply, TileSource, Tiled};
 use crate::cta::Shared;
 use crate::exec::{Active, Chunk, Step};
-use crate::mask::WARP_LANES;
+use crate::mask::{CHUNK_LANES, WARP_LANES};
 use crate::registers::SlotRef;
 use diag::Span;
 
@@ -21,7 +21,18 @@ pub(in crate::exec) struct Matrices {
     /// The registers of A and of B that are made of what stands in shared memory.
     a_units: Vec<[u8; UNIT_BYTES]>,
     b_units: Vec<[u8; UNIT_BYTES]>,
-    addresses: Vec<u64>,
+    addresses: Vec<[u64; TILE_LINES]>,
+}
+
+/// What the products of all warps have in common.
+struct OfAllWarps<'a> {
+    op: &'a Multiply,
+    tiled: &'a Tiled,
+    product: &'a TileProduct,
+    registers: TileRegisters,
+    active: &'a Active,
+    shared: &'a Shared,
+    span: Span,
 }
 
 impl Chunk<'_> {
@@ -51,31 +62,21 @@ impl Chunk<'_> {
         };
         let mut matrices = self.matrices.take().unwrap_or_default();
         let registers = self.tile_registers(tiled, active, &mut matrices);
-        let result = self.multiply_warps(op, tiled, product, &registers, active, &mut matrices, shared, span);
+        let all = OfAllWarps { op, tiled, product, registers, active, shared, span };
+        let result = self.multiply_warps(&all, &mut matrices);
         self.matrices = Some(matrices);
         result.map(|()| true)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "where, who, and what for")]
-    fn multiply_warps(
-        &mut self,
-        op: &Multiply,
-        tiled: &Tiled,
-        product: &TileProduct,
-        registers: &TileRegisters,
-        active: &Active,
-        matrices: &mut Matrices,
-        shared: &Shared,
-        span: Span,
-    ) -> Step {
+    fn multiply_warps(&mut self, all: &OfAllWarps, matrices: &mut Matrices) -> Step {
+        let &OfAllWarps { op, tiled, active, shared, span, .. } = all;
         let is_shared = |source: &TileSource| matches!(source, TileSource::Shared { .. });
         // What is brought from shared memory lies where that of the warp before lay.
         let one_by_one = is_shared(&tiled.a) || is_shared(&tiled.b);
         // The descriptor of B, if its units were taken for a warp before.
         let mut taken = None;
-        let mut warps: SmallVec<[WarpProduct; 8]> = SmallVec::new();
-        let mut rest = active.mask.warps().peekable();
-        while let Some((index, _)) = rest.next() {
+        let mut warps: SmallVec<[WarpProduct; CHUNK_LANES / WARP_LANES]> = SmallVec::new();
+        for (index, _) in active.mask.warps() {
             let warp = Warp { window: active.window, index, shared, span };
             let lane = index * WARP_LANES;
             let a_first = match &tiled.a {
@@ -101,15 +102,22 @@ impl Chunk<'_> {
             let accumulates = self.accumulates(op, &warp);
             let negated = op.signs.is_some_and(|[a, b]| self.number(a, &warp) != self.number(b, &warp));
             warps.push(WarpProduct { first: lane, a_first, b_first, accumulates, negated });
-            if one_by_one || rest.peek().is_none() {
-                // SAFETY: the path is one that the machine has; the arrays have the warps' words.
-                let odd =
-                    unsafe { (op.helpers.multiply_tiles)(product, registers, &warps, &mut matrices.room) };
-                for (_, warp) in warps.drain(..).enumerate().filter(|(i, _)| odd >> i & 1 != 0) {
-                    let index = warp.first / WARP_LANES;
-                    self.multiply_warp(op, active, &Warp { window: active.window, index, shared, span })?;
-                }
+            if one_by_one {
+                self.multiply_these(all, &warps, matrices)?;
+                warps.clear();
             }
+        }
+        self.multiply_these(all, &warps, matrices)
+    }
+
+    /// The products of warps, one after the other where the vector function can't do them.
+    fn multiply_these(&mut self, all: &OfAllWarps, warps: &[WarpProduct], matrices: &mut Matrices) -> Step {
+        let &OfAllWarps { op, product, ref registers, active, shared, span, .. } = all;
+        // SAFETY: the path is one that the machine has; the arrays have the warps' words.
+        let odd = unsafe { (op.helpers.multiply_tiles)(product, registers, warps, &mut matrices.room) };
+        for (_, warp) in warps.iter().enumerate().filter(|(i, _)| odd >> i & 1 != 0) {
+            let index = warp.first / WARP_LANES;
+            self.multiply_warp(op, active, &Warp { window: active.window, index, shared, span })?;
         }
         Ok(())
     }
@@ -134,7 +142,7 @@ impl Chunk<'_> {
         let c = read(&tiled.c);
         // Each warp reads all that it needs before it writes its own lanes: they may be the same registers.
         let d = tiled.d.iter().map(|&slot| self.registers.update(active.window, slot)).collect();
-        TileRegisters { a, b, c, d }
+        TileRegisters { a, b, c, d, d_is_read: tiled.d_is_read }
     }
 
     /// Brings the units of A or B of a warp from shared memory into the order of registers.
@@ -142,8 +150,8 @@ impl Chunk<'_> {
         let Matrices { a_units, b_units, addresses, .. } = matrices;
         let (factor, units) = if matrix == Matrix::A { (&op.a, a_units) } else { (&op.b, b_units) };
         addresses.clear();
-        self.each_unit_of_factor(factor, warp.index, warp.window, |unit| addresses.push(unit.address));
-        debug_assert_eq!(addresses.len(), units.len(), "as many as registers hold");
+        self.each_tile(factor, warp.index, warp.window, |tile| addresses.push(tile.addresses));
+        debug_assert_eq!(addresses.len() * TILE_LINES, units.len(), "as many as registers hold");
         let (units, mut next) = (units.as_mut_ptr(), 0);
         self.each_checked_unit(addresses, warp, |bytes| {
             // SAFETY: there are as many units as addresses. Not by the vector: the registers' pointers are its memory.
