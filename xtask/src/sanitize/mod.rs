@@ -66,7 +66,7 @@ const MIRI: &[Job] = &[
     },
     Job {
         arguments: &["-p", "ptxvm-lanes", "--lib"],
-        filters: &["helpers", "chain", "select"],
+        filters: &["helpers", "chain", "select", "tiles", "nans_of_binary64"],
         skipped: &[],
     },
     // Tests that Miri cannot run, or not in time, are marked there.
