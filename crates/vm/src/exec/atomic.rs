@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use diag::Span;
-use ir::AtomicOp;
+use ir::{AtomicOp, Width};
 use isa::{Mod, Picks, Type};
 use lanes::Helpers;
 
@@ -13,7 +13,7 @@ use super::transfer::{read, write};
 use super::warp::ones;
 use super::{Active, Chunk, Step};
 use crate::bytes::store;
-use crate::code::Atomic;
+use crate::code::{Atomic, Base};
 use crate::cta::Shared;
 use crate::mask::{CHUNK_LANES, Mask, WARP_LANES};
 
@@ -42,6 +42,9 @@ impl Chunk<'_> {
     pub(super) fn atomic(&mut self, op: &Atomic, active: &Active, shared: &mut Shared, span: Span) -> Step {
         let bytes = op.ty.bytes();
         let request = Request { space: op.address.space, bytes: bytes.into(), write: true, span };
+        if self.atomic_repeated(op, active, shared, &request) {
+            return Ok(());
+        }
         let mut addresses = self.addresses(&op.address, active);
         if matches!(bytes, 4 | 8)
             && let Some(region) = self.checked_region(shared, &request, &mut addresses, active.mask)
@@ -52,6 +55,41 @@ impl Chunk<'_> {
             return Ok(());
         }
         self.atomic_each(op, active, shared, &request, &addresses)
+    }
+
+    /// An operation on integers with the same number in all lanes on one element whose old value nobody reads: all at once.
+    #[inline(never)]
+    fn atomic_repeated(&self, op: &Atomic, active: &Active, shared: &Shared, request: &Request) -> bool {
+        if op.dst.is_some() || op.ty.is_float() || !matches!(request.bytes, 4 | 8) {
+            return false;
+        }
+        let Some(a) = self.registers.uniform(active.window, op.a) else { return false };
+        let all = match op.op {
+            AtomicOp::Add => a.wrapping_mul(active.count as u64),
+            AtomicOp::And | AtomicOp::Or | AtomicOp::Min | AtomicOp::Max | AtomicOp::Exchange => a,
+            // Twice is never.
+            AtomicOp::Xor => a * (active.count % 2) as u64,
+            AtomicOp::Inc | AtomicOp::Dec | AtomicOp::CompareAndSwap => return false,
+        };
+        let start = match op.address.base {
+            Base::Slot(slot) => self.registers.uniform(active.window, slot).map(|a| (a, slot.width)),
+            base => Some((self.fixed_base(base, active.frame), Width::W64)),
+        };
+        let Some((start, width)) = start else { return false };
+        let address = width.truncate(start.wrapping_add(op.address.offset));
+        if !address.is_multiple_of(request.bytes) {
+            return false;
+        }
+        let Some(region) = self.region(shared, request, address, address) else { return false };
+        if region.stride > 0 && self.registers.rows().blocks() > 1 {
+            // Every block has an element of its own.
+            return false;
+        }
+        // SAFETY: the region holds the element, which is aligned.
+        unsafe {
+            update_atomically(region.at(address), op.ty.bytes(), |old| integer(op.op, op.ty, old, all, 0));
+        }
+        true
     }
 
     /// The operation on memory that holds the elements of all active lanes; `own` memory is this host thread's.
@@ -370,6 +408,22 @@ macro_rules! cell {
 }
 cell!(u32, AtomicU32; u64, AtomicU64;);
 
+/// A loop of its own, `$each`, for each operation of an [`Update`].
+macro_rules! by_operation {
+    ($update:ident, $each:ident) => { by_operation!($update, $each, And Or Xor Exchange CompareAndSwap Add Inc Dec Min Max) };
+    ($update:ident, $each:ident, $($op:ident)*) => {
+        match $update.op {
+            AtomicOp::Add if $update.ty == Type::F32 && $update.flush => {
+                $each!(|old, a, _| $update.add_f32::<true>(old, a))
+            }
+            AtomicOp::Add if $update.ty == Type::F32 => $each!(|old, a, _| $update.add_f32::<false>(old, a)),
+            AtomicOp::Add if $update.ty == Type::F64 => $each!(|old, a, _| $update.add_f64(old, a)),
+            _ if $update.ty.is_float() => $each!(|old, a, b| $update.apply(old, a, b)),
+            $(AtomicOp::$op => $each!(|old, a, b| integer(AtomicOp::$op, $update.ty, old, a, b)),)*
+        }
+    };
+}
+
 /// What an atomic operation makes of the old value (PTX ISA, "atom").
 pub(super) struct Update {
     op: AtomicOp,
@@ -436,18 +490,7 @@ impl Update {
                 }
             };
         }
-        // A loop of its own for each operation on integers.
-        macro_rules! integers {
-            ($($op:ident)*) => {
-                match self.op {
-                    AtomicOp::Add if self.ty == Type::F32 => each!(|old, a, _| self.add_f32(old, a)),
-                    AtomicOp::Add if self.ty == Type::F64 => each!(|old, a, _| self.add_f64(old, a)),
-                    _ if self.ty.is_float() => each!(|old, a, b| self.apply(old, a, b)),
-                    $(AtomicOp::$op => each!(|old, a, b| integer(AtomicOp::$op, self.ty, old, a, b)),)*
-                }
-            };
-        }
-        integers!(And Or Xor Exchange CompareAndSwap Add Inc Dec Min Max);
+        by_operation!(self, each);
     }
 
     /// The operations of all active lanes on one element, in ascending order: for other host threads they are one.
@@ -455,28 +498,36 @@ impl Update {
     /// # Safety
     /// `at` must be valid for an aligned element.
     unsafe fn one_element(&self, operands: &mut Operands, active: &Active, at: *mut u8) {
-        operands.offsets[..active.lanes().1].fill(0);
         let bytes = self.ty.bytes();
-        let all = |old: u64| {
-            let mut value = old;
-            let cell = (&raw mut value).cast::<u8>();
-            // SAFETY: the value has room for the element, its low bytes.
-            unsafe {
-                match bytes {
-                    4 => self.lanes::<u32>(operands, active, cell, true),
-                    _ => self.lanes::<u64>(operands, active, cell, true),
-                }
-            }
-            value
+        let all = |old: u64| match bytes {
+            4 => self.in_turn::<u32>(operands, active, old),
+            _ => self.in_turn::<u64>(operands, active, old),
         };
         // SAFETY: the caller's promise.
         unsafe { update_atomically(at, bytes, all) };
     }
 
+    /// What the operations of all active lanes, in ascending order, make of a value, which stays in the host's registers meanwhile.
+    fn in_turn<T: Cell>(&self, operands: &mut Operands, active: &Active, value: u64) -> u64 {
+        let mut value = T::cut(value);
+        macro_rules! each {
+            ($apply:expr) => {
+                active.mask.for_each(|lane| {
+                    let old = value.into();
+                    value = T::cut($apply(old, operands.a[lane], operands.b[lane]));
+                    operands.old[lane] = old;
+                })
+            };
+        }
+        by_operation!(self, each);
+        value.into()
+    }
+
     pub fn apply(&self, old: u64, a: u64, b: u64) -> u64 {
         if self.ty.is_float() {
             match self.op {
-                AtomicOp::Add if self.ty == Type::F32 => return self.add_f32(old, a),
+                AtomicOp::Add if self.ty == Type::F32 && self.flush => return self.add_f32::<true>(old, a),
+                AtomicOp::Add if self.ty == Type::F32 => return self.add_f32::<false>(old, a),
                 AtomicOp::Add if self.ty == Type::F64 => return self.add_f64(old, a),
                 AtomicOp::Add => return sem::float::add(&self.picks, &[old, a])[0],
                 AtomicOp::Min => return sem::float::min(&self.picks, &[old, a])[0],
@@ -489,16 +540,23 @@ impl Update {
 }
 
 impl Update {
-    /// `add.rn.f32`, `.ftz` if it flushes; a NaN is left to `sem`.
+    /// `add.rn.f32`, `.ftz` if it flushes; a NaN, and subnormal numbers that it flushes, are left to `sem`.
     #[inline(always)]
-    fn add_f32(&self, x: u64, y: u64) -> u64 {
-        let flush = |v: f32| if self.flush && v.is_subnormal() { v * 0.0 } else { v };
-        let sum = flush(f32::from_bits(x as u32)) + flush(f32::from_bits(y as u32));
-        if sum.is_nan() {
-            return sem::float::add(&self.picks, &[x, y])[0];
+    fn add_f32<const FLUSH: bool>(&self, x: u64, y: u64) -> u64 {
+        let (x, y) = (x as u32, y as u32);
+        let sum = f32::from_bits(x) + f32::from_bits(y);
+        let is_subnormal = |bits: u32| (bits << 1).wrapping_sub(1) < 0xff_ffff;
+        // Rare, so that the next sum does not wait for this.
+        if sum.is_nan() || FLUSH && (is_subnormal(x) || is_subnormal(y) || is_subnormal(sum.to_bits())) {
+            return self.add_by_sem(x, y);
         }
-        // A sum that is subnormal is exact.
-        flush(sum).to_bits().into()
+        sum.to_bits().into()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn add_by_sem(&self, x: u32, y: u32) -> u64 {
+        sem::float::add(&self.picks, &[x.into(), y.into()])[0]
     }
 
     /// `add.rn.f64`; a NaN is left to `sem`.
