@@ -338,6 +338,8 @@ pub(super) unsafe fn load_strided<P: Path>(
                 }
             } else if step == size.wrapping_neg() && by_vectors {
                 out = reversed(P::read::<Block<T>>(from.wrapping_sub((BLOCK - 1) * size)));
+            } else if step == size {
+                out = P::read::<Block<T>>(from);
             } else {
                 for (lane, out) in out.iter_mut().enumerate() {
                     *out = from.wrapping_add(lane.wrapping_mul(step)).cast::<T>().read_unaligned();
@@ -364,6 +366,10 @@ pub(super) unsafe fn store_strided<P: Path>(
             let from = src.cast::<Block<T>>().add(i);
             if step == size.wrapping_neg() {
                 P::write(to.wrapping_sub((BLOCK - 1) * size), reversed(from.read_unaligned()));
+                continue;
+            }
+            if step == size {
+                P::write(to, from.read_unaligned());
                 continue;
             }
             for lane in 0..BLOCK {

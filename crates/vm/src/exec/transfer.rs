@@ -121,6 +121,9 @@ impl Transfer<'_> {
     #[inline(always)]
     unsafe fn each_lane_of(&self, group: usize, mut f: impl FnMut(usize, *mut u8)) {
         let (lanes, lane) = (self.active.mask.group(group), group * GROUP_LANES);
+        if lanes == 0 {
+            return;
+        }
         // SAFETY: the caller's promise; the first lane of a group that steps evenly is only where the others are counted from.
         unsafe {
             match self.step(group) {
@@ -372,7 +375,10 @@ impl Transfer<'_> {
     /// The groups from `group` on whose lanes are all active and step evenly, each from the one before: how many, and the step.
     #[inline]
     fn even_groups(&self, group: usize) -> Option<(usize, usize)> {
-        let step = self.step(group).filter(|_| self.active.mask.group(group) == u16::MAX)?;
+        if self.active.mask.group(group) != u16::MAX {
+            return None;
+        }
+        let step = self.step(group)?;
         let end = match self.addresses {
             Addresses::Even(even) if even.scalar.is_linear(step, self.rows) => self.active.groups.1,
             Addresses::Even(even) if even.scalar.is_linear_in_block(step, self.rows) => {
