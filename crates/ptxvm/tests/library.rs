@@ -359,3 +359,30 @@ fn clusters_are_watched_with_the_owners_of_shared_memory() {
     assert_eq!(seen, expected);
     assert!(matches!(module.launch("k").grid(3).cluster(2).run(), Err(Error::Cluster(_))));
 }
+
+#[test]
+fn instructions_are_counted_where_ways_part() {
+    const WAYS: &str = ".version 8.0\n.target sm_80\n.address_size 64
+.visible .entry ways()
+{
+    .reg .u32 %t, %w;
+    mov.u32 %t, %tid.x;
+    rem.u32 %w, %t, 3;
+targets: .branchtargets A, B, C;
+    brx.idx %w, targets;
+A:
+    bra AFTER;
+B:
+    bra AFTER;
+C:
+    rem.u32 %w, %t, 5;
+AFTER:
+    ret;
+}
+";
+    let device = Device::new();
+    let module = device.load(&Module::from_ptx(WAYS).unwrap()).unwrap();
+    let report = module.launch("ways").grid(2).block(60).run().unwrap();
+    // Five on every way.
+    assert_eq!(report.thread_instructions, 2 * 60 * 5);
+}

@@ -82,6 +82,56 @@ impl Mask {
         count(&self.0)
     }
 
+    /// Which of the lanes of `all`, at most 128, are in the set: a bit for each, in ascending order.
+    pub fn of(self, all: &Mask) -> u128 {
+        #[cfg(target_arch = "x86_64")]
+        if std::is_x86_feature_detected!("bmi2") && std::is_x86_feature_detected!("popcnt") {
+            #[target_feature(enable = "bmi2,popcnt")]
+            fn with_instruction(lanes: &Mask, all: &Mask) -> u128 {
+                let (mut bits, mut count) = (0, 0);
+                for (&lanes, &all) in lanes.0.iter().zip(&all.0).filter(|(_, all)| **all != 0) {
+                    bits |= u128::from(std::arch::x86_64::_pext_u64(lanes, all)) << count;
+                    count += all.count_ones();
+                }
+                bits
+            }
+            // SAFETY: the host has the instructions.
+            return unsafe { with_instruction(&self, all) };
+        }
+        let (mut bits, mut next) = (0, 0);
+        all.for_each(|lane| {
+            bits |= u128::from(self.contains(lane)) << next;
+            next += 1;
+        });
+        bits
+    }
+
+    /// The lanes of `all`, at most 128, whose bits are set: the reverse of [`Mask::of`].
+    pub fn spread(bits: u128, all: &Mask) -> Mask {
+        #[cfg(target_arch = "x86_64")]
+        if std::is_x86_feature_detected!("bmi2") && std::is_x86_feature_detected!("popcnt") {
+            #[target_feature(enable = "bmi2,popcnt")]
+            fn with_instruction(mut bits: u128, all: &Mask) -> Mask {
+                let mut lanes = Mask::EMPTY;
+                for (lanes, &all) in lanes.0.iter_mut().zip(&all.0).filter(|(_, all)| **all != 0) {
+                    *lanes = std::arch::x86_64::_pdep_u64(bits as u64, all);
+                    bits = bits.checked_shr(all.count_ones()).unwrap_or(0);
+                }
+                lanes
+            }
+            // SAFETY: the host has the instructions.
+            return unsafe { with_instruction(bits, all) };
+        }
+        let (mut lanes, mut bits) = (Mask::EMPTY, bits);
+        all.for_each(|lane| {
+            if bits & 1 != 0 {
+                lanes.insert(lane);
+            }
+            bits >>= 1;
+        });
+        lanes
+    }
+
     /// Puts a lane into the set.
     pub fn insert(&mut self, lane: usize) {
         self.0[lane / 64] |= 1 << (lane % 64);
@@ -175,18 +225,10 @@ impl Mask {
 
     /// The range of groups that hold any lane: first, and one past the last. `(0, 0)` when empty.
     pub fn group_span(self) -> (usize, usize) {
-        let mut span = (0, 0);
-        let mut seen = false;
-        for (i, word) in self.0.iter().enumerate() {
-            if *word != 0 {
-                if !seen {
-                    span.0 = i * 4 + word.trailing_zeros() as usize / GROUP_LANES;
-                    seen = true;
-                }
-                span.1 = i * 4 + 4 - word.leading_zeros() as usize / GROUP_LANES;
-            }
-        }
-        span
+        let Some(first) = self.0.iter().position(|&word| word != 0) else { return (0, 0) };
+        let last = self.0.iter().rposition(|&word| word != 0).unwrap_or(first);
+        let (low, high) = (self.0[first].trailing_zeros(), self.0[last].leading_zeros());
+        (first * 4 + low as usize / GROUP_LANES, last * 4 + 4 - high as usize / GROUP_LANES)
     }
 }
 
@@ -291,6 +333,22 @@ mod tests {
         assert_eq!(mask.group(8), 1 << 2);
         assert_eq!(Mask::EMPTY.group_span(), (0, 0));
         assert_eq!(Mask::ALL.group_span(), (0, CHUNK_LANES / GROUP_LANES));
+    }
+
+    #[test]
+    fn bits_of_some_lanes_are_those_of_each() {
+        let every =
+            |step: usize| (0..CHUNK_LANES).step_by(step).fold(Mask::EMPTY, |m, i| m | Mask::single(i));
+        for all in
+            [Mask::EMPTY, Mask::first(128), Mask::range(130, 200), every(8), every(9), Mask::single(1023)]
+        {
+            for lanes in [Mask::EMPTY, Mask::ALL, Mask::range(3, 777), every(3), every(16)] {
+                let bits = lanes.of(&all);
+                let each = all.into_iter().enumerate().map(|(i, lane)| u128::from(lanes.contains(lane)) << i);
+                assert_eq!(bits, each.sum());
+                assert_eq!(Mask::spread(bits, &all), lanes & all);
+            }
+        }
     }
 
     #[test]

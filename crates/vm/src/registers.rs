@@ -13,9 +13,13 @@ use crate::mask::{CHUNK_LANES, GROUP_LANES, Mask};
 use crate::pattern::Pattern;
 use crate::scalar::{LaneRows, Scalar};
 use lanes::{Factor, Helpers, HostPath};
+use packed::{Packing, is_packed_only};
 
+mod packed;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use packed::PACKED_LANES;
 
 /// The width in the terms of the vector handlers.
 pub(crate) fn lane_width(width: Width) -> lanes::LaneWidth {
@@ -68,12 +72,14 @@ mod form {
     pub const MEMORY: u8 = 16;
     /// They stand in memory in rows: [`State::memory`].
     pub const ROWS: u8 = 32;
+    /// The values of the packed lanes stand one after the other; see [`super::packed`].
+    pub const PACKED: u8 = 64;
 }
 
 /// What decides how a vector handler reads it.
 #[inline]
 pub(crate) fn without_pattern(forms: u8) -> u8 {
-    forms & !form::PATTERN
+    forms & !(form::PATTERN | form::PACKED)
 }
 
 /// Its values stand in rows of memory.
@@ -133,6 +139,8 @@ pub(crate) struct Registers {
     /// There have been calls in this launch: what lies behind the kernel's own slots was cleared.
     has_calls: bool,
     patterns: Vec<Option<Box<Pattern>>>,
+    /// If lanes have been packed.
+    packing: Option<Box<Packing>>,
     /// Lanes of an array.
     rows: LaneRows,
     helpers: &'static Helpers,
@@ -147,6 +155,7 @@ impl Registers {
             states: Vec::new(),
             has_calls: false,
             patterns: Vec::new(),
+            packing: None,
             rows,
             helpers: lanes::helpers(path),
         }
@@ -370,6 +379,9 @@ impl Registers {
     #[inline(never)]
     fn fill(&mut self, w: Window, slot: SlotRef) {
         let State { forms, scalar, memory, .. } = *self.state(w, slot);
+        if is_packed_only(forms) {
+            return self.unpack_slot(w, slot);
+        }
         let array = self.array(w, slot);
         let (rows, width) = (self.rows, lane_width(slot.width));
         // SAFETY: the slot's array has `lanes` elements of its width. So has the memory: the load that noted it checked it for all
@@ -514,13 +526,19 @@ impl Registers {
             // SAFETY: as above.
             return unsafe { load_unaligned(at, slot.width, if splat { 0 } else { in_group }) };
         }
+        if is_packed_only(state.forms)
+            && let Some(value) = self.get_packed(slot, lane)
+        {
+            return value;
+        }
         // SAFETY: `lane` is below `lanes`, and arrays are aligned.
         unsafe { load(self.array(w, slot), slot.width, lane) }
     }
 
     /// The values of the first lanes as 64-bit numbers. Changes nothing: for those who watch.
     pub fn peek(&self, w: Window, slot: SlotRef, values: &mut [u64]) {
-        let in_array = self.state(w, slot).forms & (form::SCALAR | form::MEMORY | form::ROWS) == 0;
+        let forms = self.state(w, slot).forms;
+        let in_array = forms & (form::SCALAR | form::MEMORY | form::ROWS) == 0 && !is_packed_only(forms);
         match slot.width {
             Width::W32 if in_array => {
                 let array = self.array(w, slot).cast::<u32>();
@@ -589,12 +607,11 @@ impl Registers {
     /// Both arrays must have `lanes` elements of their widths; neither may be scratch array 1.
     pub unsafe fn resize(
         &self,
-        dst: *mut u8,
-        dst_width: Width,
-        src: *const u8,
-        src_width: Width,
+        (dst, dst_width): (*mut u8, Width),
+        (src, src_width): (*const u8, Width),
         bits: u32,
         signed: bool,
+        lanes: usize,
     ) {
         let storage = if bits <= 16 { Width::W16 } else { Width::W32 };
         let mut src = src;
@@ -606,7 +623,7 @@ impl Registers {
                     lane_width(storage),
                     src,
                     lane_width(src_width),
-                    self.rows.lanes,
+                    lanes,
                 );
                 src = self.scratch(1);
             }
@@ -619,9 +636,9 @@ impl Registers {
                 (_, true) => lanes::Extend::S32,
             };
             if storage.bits() == bits && dst_width == storage {
-                std::ptr::copy(src, dst, storage.bytes() * self.rows.lanes);
+                std::ptr::copy(src, dst, storage.bytes() * lanes);
             } else {
-                (self.helpers.extend)(dst, lane_width(dst_width), src, from, self.rows.lanes);
+                (self.helpers.extend)(dst, lane_width(dst_width), src, from, lanes);
             }
         }
     }

@@ -1,7 +1,12 @@
 //! Which lanes execute an operation.
 
 use crate::mask::{GROUP_LANES, Mask};
-use crate::registers::Window;
+use crate::registers::{PACKED_LANES, Window};
+
+/// Lanes are packed where operations have so many times as many otherwise.
+const LEAST_GAIN: usize = 4;
+/// And where they have run an operation for so many of them.
+const LANES_BY_OPERATION: usize = 4;
 
 /// The lanes that execute an operation.
 #[derive(Clone, Copy)]
@@ -23,6 +28,12 @@ pub(crate) struct Active {
     /// The window and the groups, for plans.
     pub place: [u32; 4],
     pub frame: u32,
+    /// They are a path's, and few of a wide span.
+    pub few: bool,
+    /// Operations of the blocks that they have run together.
+    pub operations: usize,
+    /// Pure operations have them one after the other.
+    pub packs: bool,
     /// A guard holds for some lanes of the path only: the others keep their values.
     pub guarded: bool,
 }
@@ -40,6 +51,9 @@ impl Active {
             window,
             place: [window.index, window.offset, 0, 0],
             frame,
+            few: false,
+            operations: 0,
+            packs: false,
             guarded: false,
         }
     }
@@ -61,11 +75,29 @@ impl Active {
         self.place[2..].copy_from_slice(&[self.groups.0 as u32, self.groups.1 as u32]);
     }
 
+    /// The lanes of a path in a chunk of so many lanes.
+    pub fn set_path(&mut self, mask: Mask, lanes: usize) {
+        self.set_mask(mask, lanes);
+        let packed = self.count.next_multiple_of(GROUP_LANES);
+        let span = (self.groups.1 - self.groups.0) * GROUP_LANES;
+        self.few = packed <= PACKED_LANES && LEAST_GAIN * packed <= span;
+        (self.operations, self.packs) = (0, false);
+    }
+
+    /// They are about to run so many operations. To bring registers together pays where lanes stay together: those of a loop that
+    /// leave it one after the other do not.
+    #[inline]
+    pub fn expect(&mut self, operations: usize) {
+        self.operations += operations;
+        self.packs = self.few && LANES_BY_OPERATION * self.operations >= self.count;
+    }
+
     /// All threads of a chunk.
     pub fn set_everyone(&mut self, everyone: &Everyone) {
         (self.mask, self.count, self.groups) =
             (everyone.mask, everyone.threads, (0, everyone.threads.div_ceil(GROUP_LANES)));
         self.range = (0, everyone.threads);
+        (self.few, self.packs) = (false, false);
         (self.whole_groups, self.all_lanes) = (everyone.whole_groups, everyone.all_lanes);
         self.place[2..].copy_from_slice(&[0, self.groups.1 as u32]);
     }

@@ -86,7 +86,7 @@ impl Chunk<'_> {
             self.split(path, path.mask.without(low_mask), high);
             path.block = low;
             // Another path may stand at the new one's place, or need what this one writes.
-            self.find_needed(path);
+            self.needed_changed = true;
         }
         true
     }
@@ -95,16 +95,7 @@ impl Chunk<'_> {
     pub(super) fn split(&mut self, path: &mut Path, mask: Mask, block: u32) {
         path.mask = path.mask.without(mask);
         self.frames.retain(path.frame);
-        let twin = self.paths.iter_mut().find(|p| {
-            p.frame == path.frame && p.block == block && p.wait == Wait::Ready && p.yields == path.yields
-        });
-        match twin {
-            Some(twin) => {
-                twin.mask |= mask;
-                self.frames.release(path.frame);
-            }
-            None => self.paths.push(Path { mask, block, ..*path }),
-        }
+        self.put(&Path { mask, block, ..*path });
     }
 
     fn branch_indexed(
@@ -116,9 +107,9 @@ impl Chunk<'_> {
         span: Span,
     ) -> Step<bool> {
         let (array, helpers) = (self.registers.read(active.window, index), self.registers.helpers());
-        let mut rest = active.mask;
+        let (mut rest, mut mask) = (active.mask, Mask::EMPTY);
         // SAFETY: the array has an element of its width for every lane.
-        while let Some((value, mask)) = unsafe { take_alike(array, index.width, &mut rest, helpers) } {
+        while let Some(value) = unsafe { take_alike(array, index.width, &mut rest, &mut mask, helpers) } {
             let Some(&target) = usize::try_from(value).ok().and_then(|i| targets.get(i)) else {
                 let note = format!("index {value} is past the end of a list of {} targets", targets.len());
                 return Err(self.fault(FaultKind::InvalidTarget, span, mask, None, &note));
@@ -136,18 +127,19 @@ impl Chunk<'_> {
             return [(value, active.mask)].into_iter().collect();
         }
         let (mut rest, helpers) = (active.mask, self.registers.helpers());
-        if let Some(array) = self.registers.array_if_read(active.window, slot)
-            && slot.width != Width::Pred
-        {
-            // SAFETY: the array has an element of its width for every lane.
-            return std::iter::from_fn(|| unsafe { take_alike(array, slot.width, &mut rest, helpers) })
-                .collect();
-        }
         let mut values = [0; CHUNK_LANES];
-        active.mask.for_each(|lane| values[lane] = self.registers.get(active.window, slot, lane));
-        let array = values.as_ptr().cast();
-        // SAFETY: there is a value for every lane.
-        std::iter::from_fn(|| unsafe { take_alike(array, Width::W64, &mut rest, helpers) }).collect()
+        let (array, width) = match self.registers.array_if_read(active.window, slot) {
+            Some(array) if slot.width != Width::Pred => (array, slot.width),
+            _ => {
+                active.mask.for_each(|lane| values[lane] = self.registers.get(active.window, slot, lane));
+                (values.as_ptr().cast(), Width::W64)
+            }
+        };
+        let mut mask = Mask::EMPTY;
+        // SAFETY: the array has an element of the width for every lane.
+        let next =
+            || unsafe { take_alike(array, width, &mut rest, &mut mask, helpers) }.map(|value| (value, mask));
+        std::iter::from_fn(next).collect()
     }
 
     // Calls.
@@ -438,7 +430,7 @@ impl Chunk<'_> {
     }
 }
 
-/// The value of the lowest lane of `rest`, and the lanes of `rest` that hold it, which are taken out.
+/// The value of the lowest lane of `rest`, if it has any, and in `alike` the lanes of `rest` that hold it, which are taken out.
 ///
 /// # Safety
 /// The array must have an element of this width, no predicate, for all groups up to the last that has lanes in `rest`; the host must have
@@ -447,18 +439,19 @@ unsafe fn take_alike(
     array: *const u8,
     width: Width,
     rest: &mut Mask,
+    alike: &mut Mask,
     helpers: &Helpers,
-) -> Option<(u64, Mask)> {
+) -> Option<u64> {
     let lane = rest.lowest()?;
     let end = rest.highest().unwrap_or(lane) / GROUP_LANES + 1;
-    let mut alike = Mask::EMPTY;
+    *alike = Mask::EMPTY;
     // SAFETY: the caller's promise.
     let value = unsafe {
         let value = load(array, width, lane);
         (helpers.lanes_with)(&mut alike.0, array, lane_width(width), value, lane / 64 * 4..end);
         value
     };
-    alike &= *rest;
-    *rest = rest.without(alike);
-    Some((value, alike))
+    *alike &= *rest;
+    *rest = rest.without(*alike);
+    Some(value)
 }

@@ -76,7 +76,7 @@ impl Chunk<'_> {
         self.paths.push(waiting);
         self.meet(&waiting, shared, observer)?;
         if !ready.is_empty() {
-            self.find_needed(path);
+            self.needed_changed = true;
         }
         Ok(!ready.is_empty())
     }

@@ -21,6 +21,7 @@ mod mbarrier;
 mod meet;
 mod moves;
 mod observe;
+mod path;
 mod plan;
 mod pure;
 mod resolve;
@@ -52,43 +53,13 @@ use copy::Copies;
 use frame::Frames;
 pub(crate) use mbarrier::Waiting;
 pub(crate) use observe::{Observer, Recorder};
+use path::Path;
+pub(crate) use path::Wait;
 use plan::{AccessPlan, PurePlan};
 pub(crate) use watch::Watcher;
 
 /// Result of running something that may fault.
 pub(crate) type Step<T = ()> = Result<T, Box<Fault>>;
-
-/// Why a path does not run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wait {
-    /// It could.
-    Ready,
-    /// At barrier `index` of a block of the chunk, until its generation is no longer `generation`.
-    Barrier {
-        block: u8,
-        index: u8,
-        generation: u32,
-        /// The block of code that ends with it, and says where a reduction goes.
-        from: u32,
-    },
-    /// At the start of a block whose warp-level operation needs more lanes.
-    Warp,
-    /// At the barrier of the grid, until its generation is over.
-    Grid { generation: u64 },
-}
-
-/// Lanes that are at the same place.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Path {
-    pub mask: Mask,
-    /// Activation record: index into [`Frames`].
-    pub frame: u32,
-    /// Next block of the frame's function.
-    pub block: u32,
-    pub wait: Wait,
-    /// How often it gave its turn away.
-    pub yields: u32,
-}
 
 /// What a chunk's turn came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,6 +108,8 @@ pub(crate) struct Chunk<'l> {
     shared_base: u64,
     /// Slots of the running path's window that other paths need, a bit each. Empty when nobody waits.
     needed: Vec<u64>,
+    /// Other paths have changed since these were found.
+    needed_changed: bool,
     /// Window 0 holds already what is the same in all blocks.
     prepared: bool,
     /// By [`crate::code::Address::place`].
@@ -154,6 +127,8 @@ pub(crate) struct Chunk<'l> {
     pub stopped: Option<(Stop, Place)>,
     /// Asynchronous copies that nobody has waited for.
     copies: Copies,
+    /// The lanes of the guard that has last held for some.
+    guarded: Option<Box<Active>>,
     /// Room for the operands of atomic operations.
     operands: Option<Box<atomic::Operands>>,
     /// Room for the matrices of a product.
@@ -197,6 +172,7 @@ impl<'l> Chunk<'l> {
             ctaid: [0; 3],
             shared_base: shared_base(rank),
             needed: Vec::new(),
+            needed_changed: false,
             prepared: false,
             access_plans: (0..code.accesses).map(|_| AccessPlan::NONE).collect(),
             pure_plans: (0..code.pure_operations).map(|_| PurePlan::NONE).collect(),
@@ -206,6 +182,7 @@ impl<'l> Chunk<'l> {
             look_mask: launch.limits.look_mask(launch.shuffled),
             stopped: None,
             copies: Copies::default(),
+            guarded: None,
             operands: None,
             matrices: None,
             stacks: Vec::new(),
@@ -249,13 +226,16 @@ impl<'l> Chunk<'l> {
         {
             observer.start(self, path.frame, path.mask);
         }
-        while let Some(mut path) = self.pick(shared) {
-            let yielded = self.run_path(&mut path, shared, budget, &mut spinning, observer)?;
-            if yielded {
+        // Paths are large: it stays where it is.
+        let mut path = Path { mask: Mask::EMPTY, frame: 0, block: 0, wait: Wait::Ready, yields: 0 };
+        while self.pick(shared, &mut path) {
+            let yielded = self.run_path(&mut path, shared, budget, &mut spinning, observer);
+            self.registers.unpack();
+            if yielded? {
                 path.yields += 1;
             }
             if !path.mask.is_empty() {
-                self.paths.push(path);
+                self.put(&path);
             }
             if self.stopped.is_some() {
                 return Ok(Turn::Stopped);
@@ -265,110 +245,6 @@ impl<'l> Chunk<'l> {
             }
         }
         Ok(if self.alive.is_empty() { Turn::Done } else { Turn::Blocked })
-    }
-
-    /// Takes the path that runs next, joined by all others that stand at the same place.
-    fn pick(&mut self, shared: &Shared) -> Option<Path> {
-        if let [path] = self.paths[..]
-            && path.wait == Wait::Ready
-        {
-            self.paths.clear();
-            self.needed.clear();
-            return Some(path);
-        }
-        self.wake(shared);
-        // The least of these numbers runs first: who gave its turn away less often, stands deeper, stands lower. Where lanes diverge,
-        // paths are many, each is large, and this is done for each of them.
-        let (mut best, mut depth_of) = (None, (u32::MAX, 0));
-        for (i, p) in self.paths.iter().enumerate().filter(|(_, p)| p.wait == Wait::Ready) {
-            if depth_of.0 != p.frame {
-                depth_of = (p.frame, self.frames[p.frame].depth);
-            }
-            let rank = u128::from(p.yields) << 64 | u128::from(!depth_of.1) << 32 | u128::from(p.block);
-            if best.is_none_or(|(_, least)| rank < least) {
-                best = Some((i, rank));
-            }
-        }
-        let (best, _) = best?;
-        let mut path = self.paths.swap_remove(best);
-        let mut i = 0;
-        while i < self.paths.len() {
-            let other = &self.paths[i];
-            let waits = matches!(other.wait, Wait::Barrier { .. } | Wait::Grid { .. });
-            if other.frame == path.frame && other.block == path.block && !waits {
-                path.mask |= other.mask;
-                path.yields = path.yields.min(other.yields);
-                self.frames.release(path.frame);
-                self.paths.swap_remove(i);
-            } else {
-                i += 1;
-            }
-        }
-        self.find_needed(&path);
-        Some(path)
-    }
-
-    /// Makes paths ready whose barrier is complete, and hands them their share of its reduction.
-    fn wake(&mut self, shared: &Shared) {
-        for i in 0..self.paths.len() {
-            if let Wait::Barrier { block, index, generation, .. } = self.paths[i].wait
-                && shared.barrier(block.into(), index.into()).generation != generation
-            {
-                let path = self.paths[i];
-                self.paths[i].wait = Wait::Ready;
-                self.finish_reduction(shared, &path);
-            }
-            if let Wait::Grid { generation } = self.paths[i].wait
-                && self.launch.grid_barrier.is_over(generation)
-            {
-                self.paths[i].wait = Wait::Ready;
-            }
-        }
-    }
-
-    /// Notes which slots of the running path's window the other paths will read.
-    fn find_needed(&mut self, path: &Path) {
-        self.needed.clear();
-        if self.frames.is_own(path.frame) {
-            return;
-        }
-        let depth = self.frames[path.frame].depth;
-        let Some(function) = self.function(self.frames[path.frame].function) else { return };
-        for other in &self.paths {
-            // Each other path needs what is live where it stands, and its callers what is live where it returns.
-            let (mut frame, mut block) = (other.frame, other.block);
-            loop {
-                if frame == path.frame {
-                    let live = &function.blocks[block as usize].live_in;
-                    self.needed.resize(live.len().max(self.needed.len()), 0);
-                    for (word, live) in self.needed.iter_mut().zip(live) {
-                        *word |= live;
-                    }
-                    // Its callers are those of the path.
-                    break;
-                }
-                let f = &self.frames[frame];
-                match f.parent {
-                    // Its caller may be the path's frame only if it is called from there.
-                    Some(parent) if f.depth > depth => (frame, block) = (parent, f.return_block),
-                    _ => break,
-                }
-            }
-        }
-    }
-
-    /// Another path should run before this one goes on at `block`.
-    fn should_stop(&self, path: &Path, block: u32) -> bool {
-        let depth = self.frames[path.frame].depth;
-        self.paths.iter().any(|p| match p.wait {
-            Wait::Ready => {
-                let d = if p.frame == path.frame { depth } else { self.frames[p.frame].depth };
-                let meets = p.frame == path.frame && p.block == block;
-                meets || p.yields <= path.yields && (d > depth || d == depth && p.block < block)
-            }
-            Wait::Warp => p.frame == path.frame && p.block == block,
-            Wait::Barrier { .. } | Wait::Grid { .. } => false,
-        })
     }
 
     /// Writes to `slot` may spill over into lanes that do not execute.
@@ -387,13 +263,13 @@ impl<'l> Chunk<'l> {
     }
 
     /// Runs a path until it ends, waits, meets others, or gives its turn away (returns true then).
-    fn run_path(
+    fn run_path<O: Observer>(
         &mut self,
         path: &mut Path,
         shared: &mut Shared,
         budget: &mut i64,
         spinning: &mut bool,
-        observer: &mut impl Observer,
+        observer: &mut O,
     ) -> Step<bool> {
         let mut may_spin = false;
         // Calls and returns end the run of a path: its frame stays the same here.
@@ -414,14 +290,22 @@ impl<'l> Chunk<'l> {
                     return Ok(false);
                 }
             }
-            if std::mem::take(&mut changed) && active.mask != path.mask {
+            // It does nothing but lead to another.
+            let passes =
+                !O::WATCHES && block.ops.is_empty() && matches!(block.terminator, Terminator::Jump(_));
+            if !passes && std::mem::take(&mut changed) && active.mask != path.mask {
+                self.registers.unpack();
                 if path.mask == self.everyone.mask {
                     active.set_everyone(&self.everyone);
                 } else {
-                    active.set_mask(path.mask, self.lanes);
+                    active.set_path(path.mask, self.lanes);
                 }
             }
+            if self.needed_changed && !block.ops.is_empty() {
+                self.find_needed(path);
+            }
             active.alone = self.needed.is_empty();
+            active.expect(block.ops.len());
             observer.enter(index, path.block, active.mask);
             for (index, op) in block.ops.iter().enumerate() {
                 observer.before(self, shared, block, index, &active)?;
@@ -433,7 +317,8 @@ impl<'l> Chunk<'l> {
                 }
                 observer.after();
             }
-            self.instructions += block.cost * active.count as u64;
+            let count = if changed { path.mask.count() as usize } else { active.count };
+            self.instructions += block.cost * count as u64;
             *budget -= 1;
             may_spin |= block.may_spin;
 
@@ -512,9 +397,17 @@ impl<'l> Chunk<'l> {
         if mask == active.mask {
             return self.execute(op, active, shared);
         }
-        let mut some = Active { guarded: true, alone: false, ..*active };
-        some.set_mask(mask, self.lanes);
-        self.execute(op, &some, shared)
+        // In a loop they are often those of the last guard.
+        let mut some =
+            self.guarded.take().unwrap_or_else(|| Box::new(Active::new(active.window, active.frame)));
+        if some.mask != mask || some.window != active.window {
+            *some = Active { guarded: true, ..Active::new(active.window, active.frame) };
+            some.set_mask(mask, self.lanes);
+        }
+        some.frame = active.frame;
+        let done = self.execute(op, &some, shared);
+        self.guarded = Some(some);
+        done
     }
 
     #[inline(always)]

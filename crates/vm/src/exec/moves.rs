@@ -6,15 +6,25 @@ use smallvec::SmallVec;
 
 use super::{Active, Chunk};
 use crate::code::{Base, Special};
-use crate::mask::Mask;
+use crate::mask::{GROUP_LANES, Mask};
 use crate::memory::{map_shared, rank_of_address, resolve_generic, shared_base, shared_object, shared_rank};
-use crate::registers::{Registers, SlotRef, Window, lane_width};
+use crate::registers::{Groups, Registers, SlotRef, Window, lane_width};
 use crate::scalar::Scalar;
 
 impl Chunk<'_> {
     #[inline(never)]
     pub(super) fn copy(&mut self, dst: SlotRef, src: SlotRef, active: &Active) {
         let whole = self.whole(active, dst);
+        let moves = !whole || !self.registers.has_scalar(active.window, src);
+        if active.packs && moves && dst.width != Width::Pred {
+            let bytes = usize::from(dst.group_bytes);
+            return self.produce_packed(dst, src, active, |_, target, source, lanes| {
+                for group in 0..lanes / GROUP_LANES {
+                    // SAFETY: both have so many groups, or the source one that stands for all; they are the same or do not overlap.
+                    unsafe { std::ptr::copy(source.at_group(group), target.add(group * bytes), bytes) }
+                }
+            });
+        }
         self.move_between(dst, active.window, src, active.window, active.mask, whole);
     }
 
@@ -71,10 +81,18 @@ impl Chunk<'_> {
             let whole = self.whole(active, dst);
             return self.registers.set_all(active.window, dst, extend(value), active.mask, whole);
         }
-        let source = self.registers.read(active.window, src);
+        if active.packs {
+            return self.produce_packed(dst, src, active, |registers, target, source, lanes| {
+                // SAFETY: they have so many elements of their widths, and scratch has no fewer.
+                unsafe {
+                    registers.resize((target, dst.width), (source.array, src.width), bits, signed, lanes)
+                }
+            });
+        }
+        let (lanes, source) = (self.lanes, self.registers.read(active.window, src));
         self.produce(dst, active, |registers, target| {
             // SAFETY: source, target and scratch have `lanes` elements of their widths.
-            unsafe { registers.resize(target, dst.width, source, src.width, bits, signed) }
+            unsafe { registers.resize((target, dst.width), (source, src.width), bits, signed, lanes) }
         });
     }
 
@@ -86,17 +104,20 @@ impl Chunk<'_> {
             let base = scalar.base.wrapping_add(addend);
             return self.registers.set_scalar(active.window, dst, Scalar { base, ..scalar });
         }
-        let lanes = self.lanes;
-        let source = self.registers.read(active.window, src);
-        self.produce(dst, active, |_, target| {
-            // SAFETY: both arrays have `lanes` elements of this width, and are the same or do not overlap.
-            unsafe {
-                match dst.width {
-                    Width::W64 => map(source, target, lanes, |v: u64| v.wrapping_add(addend)),
-                    _ => map(source, target, lanes, |v: u32| v.wrapping_add(addend as u32)),
-                }
+        // SAFETY: both arrays have `lanes` elements of this width, and are the same or do not overlap.
+        let add = |source: *const u8, target: *mut u8, lanes: usize| unsafe {
+            match dst.width {
+                Width::W64 => map(source, target, lanes, |v: u64| v.wrapping_add(addend)),
+                _ => map(source, target, lanes, |v: u32| v.wrapping_add(addend as u32)),
             }
-        });
+        };
+        if active.packs && self.registers.uniform(active.window, src).is_none() {
+            return self.produce_packed(dst, src, active, |_, target, source, lanes| {
+                add(source.array, target, lanes);
+            });
+        }
+        let (lanes, source) = (self.lanes, self.registers.read(active.window, src));
+        self.produce(dst, active, |_, target| add(source, target, lanes));
     }
 
     #[inline(never)]
@@ -206,6 +227,21 @@ impl Chunk<'_> {
         if merge {
             self.registers.merge(active.window, dst, 0, active.mask);
         }
+    }
+
+    /// Lets `f` write a slot in the packed lanes, so many of them, from another.
+    fn produce_packed(
+        &mut self,
+        dst: SlotRef,
+        src: SlotRef,
+        active: &Active,
+        f: impl FnOnce(&Registers, *mut u8, Groups, usize),
+    ) {
+        let whole = self.whole(active, dst);
+        let lanes = self.registers.pack(active.window, &active.mask) * GROUP_LANES;
+        let source = self.registers.packed_source(active.window, src);
+        f(&self.registers, self.registers.packed_target(dst), source, lanes);
+        self.registers.set_packed(active.window, dst, whole);
     }
 
     /// Start of an address that does not come from a slot.

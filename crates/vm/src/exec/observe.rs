@@ -14,6 +14,8 @@ use crate::stopwatch::Stopwatch;
 
 /// Sees everything that a host thread executes, and may end the run with a fault. Whoever does nothing costs nothing.
 pub(crate) trait Observer {
+    /// Somebody watches.
+    const WATCHES: bool = true;
     /// Blocks begin: a chunk has its threads at the entry of the kernel, in this frame.
     #[inline(always)]
     fn start(&mut self, _chunk: &Chunk, _frame: u32, _mask: Mask) {}
@@ -53,7 +55,9 @@ pub(crate) trait Observer {
     }
 }
 
-impl Observer for () {}
+impl Observer for () {
+    const WATCHES: bool = false;
+}
 
 /// Counts what a host thread executes, and measures how long it takes.
 pub(crate) struct Recorder<'l> {

@@ -20,8 +20,41 @@ impl Chunk<'_> {
         if op.linear != Linear::No && self.pure_linear(op, active) {
             return;
         }
+        if active.packs
+            && let Some(handler) = op.lanes
+        {
+            return self.pure_packed(op, handler, active);
+        }
         if !self.pure_planned(op, active) {
             self.pure_unplanned(op, active);
+        }
+    }
+
+    /// The operation in the packed lanes.
+    #[inline(never)]
+    fn pure_packed(&mut self, op: &Pure, handler: LaneFn, active: &Active) {
+        if self.all_scalar(op, active) && self.pure_scalar(op, active) {
+            return;
+        }
+        let (window, groups) = (active.window, self.registers.pack(active.window, &active.mask));
+        let mut args = LaneArgs {
+            dst: op
+                .dst
+                .map(|slot| slot.map_or(std::ptr::null_mut(), |slot| self.registers.packed_target(slot))),
+            src: [std::ptr::null(); LaneArgs::SOURCES],
+            step: [0; LaneArgs::SOURCES],
+            lanes: groups * GROUP_LANES,
+        };
+        for (i, &slot) in op.src().iter().enumerate() {
+            let source = self.registers.packed_source(window, slot);
+            (args.src[i], args.step[i]) = (source.array, source.step);
+        }
+        // SAFETY: every operand has so many groups of the widths of the form's operands, or one that stands for all; packed forms
+        // are each other's or do not overlap; the handler was looked up for this host.
+        unsafe { handler.call(&args) }
+        for slot in op.dst.into_iter().flatten() {
+            let whole = self.whole(active, slot);
+            self.registers.set_packed(window, slot, whole);
         }
     }
 
@@ -148,6 +181,10 @@ impl Chunk<'_> {
         span: Span,
     ) -> Step {
         let pure = &op.pure;
+        if active.packs {
+            self.pure(pure, active);
+            return self.store(&op.store, active, shared, span);
+        }
         let planned = self.plan_fits(pure, active);
         if (planned || !self.all_scalar(pure, active))
             && let (Some(_), [Some(result), _]) = (pure.lanes, pure.dst)

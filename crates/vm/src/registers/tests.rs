@@ -147,3 +147,62 @@ fn a_call_begins_with_zeros() {
         assert!(values(&mut registers, slot).iter().all(|&value| value == 0));
     }
 }
+
+#[test]
+fn packed_forms_have_the_values_of_their_lanes() {
+    let rows = LaneRows::of([192, 1, 1], 192, 1);
+    let few = [3, 40, 41, 63, 64, 129, 191];
+    let mask = few.into_iter().fold(Mask::EMPTY, |mask, lane| mask | Mask::single(lane));
+    let packed = |groups: Groups, slot: SlotRef, i: usize| {
+        // SAFETY: a packed form has a value for each of the lanes.
+        unsafe { load(groups.array, slot.width, i) }
+    };
+    for (linear, whole) in [(false, false), (true, false), (false, true), (true, true)] {
+        let (mut registers, slots) = file(rows);
+        let mut wanted: Vec<Vec<u64>> = Vec::new();
+        for slot in slots {
+            let of_lane = |lane: usize| {
+                slot.width.truncate(if linear { 7 * lane as u64 } else { (lane * lane) as u64 })
+            };
+            if linear && slot.width != Width::Pred {
+                registers.set_scalar(W, slot, Scalar::linear(0, 7, rows));
+            } else {
+                (0..rows.lanes).for_each(|lane| registers.set(W, slot, lane, of_lane(lane)));
+            }
+            wanted.push((0..rows.lanes).map(of_lane).collect());
+        }
+        assert_eq!(registers.pack(W, &mask), 1);
+        for (slot, wanted) in slots.iter().zip(&mut wanted) {
+            let source = registers.packed_source(W, *slot);
+            assert!(few.iter().enumerate().all(|(i, &lane)| packed(source, *slot, i) == wanted[lane]));
+            for (i, &lane) in few.iter().enumerate() {
+                wanted[lane] = slot.width.truncate(1000 + 3 * i as u64);
+                // SAFETY: as above.
+                unsafe { store(registers.packed_target(*slot), slot.width, i, wanted[lane]) }
+            }
+            registers.set_packed(W, *slot, whole);
+        }
+        for (slot, wanted) in slots.iter().zip(&wanted) {
+            let of_few = |values: &[u64]| few.map(|lane| values[lane]);
+            let mut seen = vec![0; rows.lanes];
+            registers.peek(W, *slot, &mut seen);
+            let all = !whole || slot.width == Width::Pred;
+            assert_eq!(if all { seen.clone() } else { wanted.clone() }, *wanted);
+            assert_eq!(of_few(&seen), of_few(wanted));
+            // Two of them are read while they are packed.
+            if slot.index % 2 == 0 {
+                assert_eq!(of_few(&values(&mut registers, *slot)), of_few(wanted));
+            }
+        }
+        registers.unpack();
+        for (slot, wanted) in slots.iter().zip(&wanted) {
+            let seen = values(&mut registers, *slot);
+            assert!((0..rows.lanes).all(|lane| whole && !mask.contains(lane) || seen[lane] == wanted[lane]));
+        }
+        // Others, of which the forms of the first know nothing.
+        assert_eq!(registers.pack(W, &Mask::range(16, 64)), 3);
+        let source = registers.packed_source(W, slots[2]);
+        assert!((0..48).all(|i| packed(source, slots[2], i) == registers.get(W, slots[2], 16 + i)));
+        registers.unpack();
+    }
+}

@@ -1,0 +1,173 @@
+//! The paths of a chunk: lanes that are at the same place, who runs next, and what the others need.
+
+use super::Chunk;
+use crate::cta::Shared;
+use crate::mask::Mask;
+
+/// Why a path does not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// It could.
+    Ready,
+    /// At barrier `index` of a block of the chunk, until its generation is no longer `generation`.
+    Barrier {
+        block: u8,
+        index: u8,
+        generation: u32,
+        /// The block of code that ends with it, and says where a reduction goes.
+        from: u32,
+    },
+    /// At the start of a block whose warp-level operation needs more lanes.
+    Warp,
+    /// At the barrier of the grid, until its generation is over.
+    Grid { generation: u64 },
+}
+
+/// Lanes that are at the same place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Path {
+    pub mask: Mask,
+    /// Activation record: index into [`Frames`].
+    pub frame: u32,
+    /// Next block of the frame's function.
+    pub block: u32,
+    pub wait: Wait,
+    /// How often it gave its turn away.
+    pub yields: u32,
+}
+
+impl Chunk<'_> {
+    /// Adds a path to the others: to one that is ready at the same place, if it is too.
+    pub(super) fn put(&mut self, path: &Path) {
+        let is_twin = |p: &&mut Path| {
+            p.frame == path.frame && p.block == path.block && p.yields == path.yields && p.wait == Wait::Ready
+        };
+        match self.paths.iter_mut().find(is_twin) {
+            Some(twin) if path.wait == Wait::Ready => {
+                twin.mask |= path.mask;
+                self.frames.release(path.frame);
+            }
+            _ => self.paths.push(*path),
+        }
+    }
+
+    /// Takes the path that runs next, joined by all others that stand at the same place; false if all wait.
+    pub(super) fn pick(&mut self, shared: &Shared, path: &mut Path) -> bool {
+        if let [only] = &self.paths[..]
+            && only.wait == Wait::Ready
+        {
+            *path = *only;
+            self.paths.clear();
+            self.needed.clear();
+            self.needed_changed = false;
+            return true;
+        }
+        self.wake(shared);
+        // The least of these numbers runs first: who gave its turn away less often, stands deeper, stands lower. Where lanes diverge,
+        // paths are many, each is large, and this is done for each of them.
+        let (mut best, mut depth_of) = (None, (u32::MAX, 0));
+        for (i, p) in self.paths.iter().enumerate() {
+            if !matches!(p.wait, Wait::Ready) {
+                continue;
+            }
+            if depth_of.0 != p.frame {
+                depth_of = (p.frame, self.frames[p.frame].depth);
+            }
+            let rank = (p.yields, u64::from(!depth_of.1) << 32 | u64::from(p.block));
+            if best.is_none_or(|(_, least)| rank < least) {
+                best = Some((i, rank));
+            }
+        }
+        let Some((best, _)) = best else { return false };
+        *path = self.paths[best];
+        self.remove_path(best);
+        let mut i = 0;
+        while i < self.paths.len() {
+            let other = &self.paths[i];
+            let waits = matches!(other.wait, Wait::Barrier { .. } | Wait::Grid { .. });
+            if other.frame == path.frame && other.block == path.block && !waits {
+                path.mask |= other.mask;
+                path.yields = path.yields.min(other.yields);
+                self.frames.release(path.frame);
+                self.remove_path(i);
+            } else {
+                i += 1;
+            }
+        }
+        self.needed_changed = true;
+        true
+    }
+
+    /// Takes a path out; the last takes its place.
+    fn remove_path(&mut self, index: usize) {
+        // Not `swap_remove`, which calls a function to move it.
+        if let Some(last) = self.paths.last().copied() {
+            self.paths[index] = last;
+            self.paths.truncate(self.paths.len() - 1);
+        }
+    }
+
+    /// Makes paths ready whose barrier is complete, and hands them their share of its reduction.
+    fn wake(&mut self, shared: &Shared) {
+        for i in 0..self.paths.len() {
+            if let Wait::Barrier { block, index, generation, .. } = self.paths[i].wait
+                && shared.barrier(block.into(), index.into()).generation != generation
+            {
+                let path = self.paths[i];
+                self.paths[i].wait = Wait::Ready;
+                self.finish_reduction(shared, &path);
+            }
+            if let Wait::Grid { generation } = self.paths[i].wait
+                && self.launch.grid_barrier.is_over(generation)
+            {
+                self.paths[i].wait = Wait::Ready;
+            }
+        }
+    }
+
+    /// Notes which slots of the running path's window the other paths will read.
+    pub(super) fn find_needed(&mut self, path: &Path) {
+        self.needed.clear();
+        self.needed_changed = false;
+        if self.frames.is_own(path.frame) {
+            return;
+        }
+        let depth = self.frames[path.frame].depth;
+        let Some(function) = self.function(self.frames[path.frame].function) else { return };
+        for other in &self.paths {
+            // Each other path needs what is live where it stands, and its callers what is live where it returns.
+            let (mut frame, mut block) = (other.frame, other.block);
+            loop {
+                if frame == path.frame {
+                    let live = &function.blocks[block as usize].live_in;
+                    self.needed.resize(live.len().max(self.needed.len()), 0);
+                    for (word, live) in self.needed.iter_mut().zip(live) {
+                        *word |= live;
+                    }
+                    // Its callers are those of the path.
+                    break;
+                }
+                let f = &self.frames[frame];
+                match f.parent {
+                    // Its caller may be the path's frame only if it is called from there.
+                    Some(parent) if f.depth > depth => (frame, block) = (parent, f.return_block),
+                    _ => break,
+                }
+            }
+        }
+    }
+
+    /// Another path should run before this one goes on at `block`.
+    pub(super) fn should_stop(&self, path: &Path, block: u32) -> bool {
+        let depth = self.frames[path.frame].depth;
+        self.paths.iter().any(|p| match p.wait {
+            Wait::Ready => {
+                let d = if p.frame == path.frame { depth } else { self.frames[p.frame].depth };
+                let meets = p.frame == path.frame && p.block == block;
+                meets || p.yields <= path.yields && (d > depth || d == depth && p.block < block)
+            }
+            Wait::Warp => p.frame == path.frame && p.block == block,
+            Wait::Barrier { .. } | Wait::Grid { .. } => false,
+        })
+    }
+}
