@@ -17,6 +17,9 @@ const BIAS: i32 = 127;
 const FRACTION: i32 = (1 << 23) - 1;
 const INFINITY: i32 = 0xff << 23;
 
+/// The most bits that are dropped: sums with what is added above them stay below 2^31.
+const DROPPED: i32 = 30;
+
 /// How numbers are rounded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Direction {
@@ -24,8 +27,6 @@ pub(super) enum Direction {
     NearestAway,
     /// Away from zero if they are positive, and if they are negative; else toward it.
     Away([bool; 2]),
-    /// So many random bits are added below the last one that is kept, and what is below that cut.
-    Stochastic(u32),
 }
 
 impl Direction {
@@ -76,13 +77,14 @@ impl ToF32 {
 
     #[inline(always)]
     pub(super) fn encode(&self, x: Block<f64>) -> Block<f32> {
+        let x = match self.reach {
+            Some(reach) => apply1(|x| flushed(x, reach), x),
+            None => x,
+        };
         let mut rounded = match self.direction {
             Direction::Away(away) => apply1(|x| directed_f32(x, away), x),
             _ => apply1(|x: f64| x as f32, x),
         };
-        if let Some(reach) = self.reach {
-            rounded = apply2(|x, rounded| flushed(x, rounded, reach), x, rounded);
-        }
         if self.payload {
             let quiet = |x: f64| {
                 let bits = x.to_bits();
@@ -112,13 +114,13 @@ impl ToF32 {
 /// The smallest normal number of binary32.
 const LEAST: f64 = f32::MIN_POSITIVE as f64;
 
-/// What `x`, which became `rounded`, is with `.ftz`.
+/// What `x` is rounded to with `.ftz` if that is no normal number or the smallest one; else itself.
 #[inline(always)]
-fn flushed(x: f64, rounded: f32, [positive, negative]: [f64; 2]) -> f32 {
-    let sign = rounded.to_bits() & 1 << 31;
+fn flushed(x: f64, [positive, negative]: [f64; 2]) -> f64 {
+    let sign = x.to_bits() & 1 << 63;
     let reach = if sign != 0 { negative } else { positive };
-    let least = if x.abs() > reach { f32::MIN_POSITIVE } else { 0.0 };
-    if x.abs() < LEAST { f32::from_bits(least.to_bits() | sign) } else { rounded }
+    let least = if x.abs() > reach { LEAST } else { 0.0 };
+    if x.abs() < LEAST { f64::from_bits(least.to_bits() | sign) } else { x }
 }
 
 /// A number in binary32, away from zero if it is positive, and if it is negative; else toward it.
@@ -193,80 +195,117 @@ impl Encoder {
         }
     }
 
-    /// The encodings of numbers, which may have been rounded to odd; with the random bits of [`Direction::Stochastic`].
+    /// The encodings of numbers, which may have been rounded to odd.
     ///
     /// # Safety
     /// The host must have the path's instructions.
     #[inline(always)]
-    pub(super) unsafe fn encode<P: Path>(&self, x: Block<f32>, random: Block<u32>) -> Block<u32> {
+    pub(super) unsafe fn encode<P: Path>(&self, x: Block<f32>) -> Block<u32> {
         let bits = apply1(|x: f32| x.to_bits() as i32, x);
-        let Encoding { format, direction, clamp, scale } = self.encoding;
+        let Encoding { format, direction, scale, .. } = self.encoding;
         if scale {
             return self.encode_scale(bits);
         }
         let by_host = P::PATH != HostPath::Portable && direction == Direction::NearestEven;
         let numbers = match (format.bits(), self.fraction_bits, direction) {
-            (_, _, Direction::NearestAway | Direction::Stochastic(_)) => self.round(bits, random),
+            (_, _, Direction::NearestAway) => self.round(bits),
             (16, 10, _) if by_host => {
                 // SAFETY: the caller's promise. Of NaNs nothing counts.
                 let halves = unsafe { P::f32_to_f16(x) };
                 apply1(|half: u16| i32::from(half & 0x7fff), halves)
             }
             (16, 7, _) => round_to_bf16(bits, direction),
-            _ => self.round(bits, random),
+            _ => self.round(bits),
         };
-        let mut out = [0u32; BLOCK];
+        self.finished(numbers, bits)
+    }
+
+    /// The encodings of numbers, to which `count` random bits are added below the last one that is kept.
+    #[inline(always)]
+    pub(super) fn encode_randomly(&self, x: Block<f32>, random: Block<u32>, count: u32) -> Block<u32> {
+        let bits = apply1(|x: f32| x.to_bits() as i32, x);
+        let mut numbers = [0; BLOCK];
         for k in 0..BLOCK {
-            let (number, negative) = (numbers[k], bits[k] < 0);
-            let too_large = if negative { self.too_large[1] } else { self.too_large[0] };
-            let number = if number > self.max_finite { too_large } else { number };
-            let number = if bits[k] & i32::MAX == INFINITY { self.infinity } else { number };
-            out[k] = (number as u32) << self.padding | u32::from(negative) << self.sign;
+            let (exponent, significand, drop) = self.parts(bits[k]);
+            // What is that far below the last place, random bits do not carry into it.
+            let significand = significand >> (drop - DROPPED).clamp(0, 31);
+            let drop = drop.min(DROPPED) as u32;
+            let above = random[k] << (drop.wrapping_sub(count) & 31);
+            numbers[k] = exponent + (significand.wrapping_add(above as i32) >> (drop & 31));
         }
-        let is_nan = |bits: i32| bits & i32::MAX > INFINITY;
-        let nan = format.nan as u32;
-        out = apply2(|x: u32, bits: i32| if is_nan(bits) { nan } else { x }, out, bits);
-        match clamp {
-            Clamp::None | Clamp::Finite => {}
+        self.finished(numbers, bits)
+    }
+
+    /// The encodings of magnitudes in units of the last place, rounded as if the exponent had no upper bound; with the signs and NaNs of
+    /// binary32's bits.
+    #[inline(always)]
+    fn finished(&self, numbers: Block<i32>, bits: Block<i32>) -> Block<u32> {
+        let Encoding { format, clamp, .. } = self.encoding;
+        let mut out = apply1(|number: i32| number as u32, self.bounded(numbers, bits));
+        if self.padding != 0 {
+            out = apply1(|x: u32| x << self.padding, out);
+        }
+        out = match clamp {
+            Clamp::None | Clamp::Finite => {
+                apply2(|x: u32, bits: i32| x | u32::from(bits < 0) << self.sign, out, bits)
+            }
             Clamp::Saturate => {
                 let one = format.one() as i32;
-                let clamp = |x: u32, bits: i32| {
-                    if (bits < 0) | is_nan(bits) { 0 } else { (x as i32).min(one) as u32 }
-                };
-                out = apply2(clamp, out, bits);
+                apply2(|x: u32, bits: i32| if bits < 0 { 0 } else { (x as i32).min(one) as u32 }, out, bits)
             }
             Clamp::Relu | Clamp::ReluFinite => {
-                out = apply2(|x: u32, bits: i32| if (bits < 0) & !is_nan(bits) { 0 } else { x }, out, bits);
+                apply2(|x: u32, bits: i32| if bits < 0 { 0 } else { x }, out, bits)
             }
-        }
-        if format.specials == Specials::None {
+        };
+        let nan = match (format.specials, clamp) {
             // There is none: the largest number.
-            let largest = self.max_finite as u32;
-            out = apply2(|x: u32, bits: i32| if is_nan(bits) { largest } else { x }, out, bits);
-        }
-        out
+            (Specials::None, _) => self.max_finite as u32,
+            (_, Clamp::Saturate) => 0,
+            _ => format.nan as u32,
+        };
+        apply2(|x: u32, bits: i32| if bits & i32::MAX > INFINITY { nan } else { x }, out, bits)
+    }
+
+    /// Magnitudes, less those that are too large; what is not, infinity among it, has become larger than any.
+    #[inline(always)]
+    fn bounded(&self, numbers: Block<i32>, bits: Block<i32>) -> Block<i32> {
+        let Direction::Away(_) = self.encoding.direction else {
+            return apply1(
+                |number: i32| if number > self.max_finite { self.infinity } else { number },
+                numbers,
+            );
+        };
+        let bounded = |number: i32, bits: i32| {
+            let too_large = if bits < 0 { self.too_large[1] } else { self.too_large[0] };
+            let number = if number > self.max_finite { too_large } else { number };
+            if bits & i32::MAX == INFINITY { self.infinity } else { number }
+        };
+        apply2(bounded, numbers, bits)
+    }
+
+    /// A magnitude's exponent in units of the last place, its significand, and how many bits of that come below the last place.
+    #[inline(always)]
+    fn parts(&self, bits: i32) -> (i32, i32, i32) {
+        let magnitude = bits & i32::MAX;
+        let exponent = magnitude >> 23;
+        let hidden = if exponent > 0 { 1 << 23 } else { 0 };
+        let exponent = exponent.max(1);
+        let kept = exponent.max(self.least_exponent);
+        let drop = 23 - self.fraction_bits as i32 + kept - exponent;
+        ((kept - self.least_exponent) << self.fraction_bits, magnitude & FRACTION | hidden, drop)
     }
 
     /// The magnitudes in units of the last place, from zero on, rounded as if the exponent had no upper bound.
     #[inline(always)]
-    fn round(&self, bits: Block<i32>, random: Block<u32>) -> Block<i32> {
-        /// The most bits that are dropped: sums with what is added above them stay below 2^31.
-        const DROPPED: i32 = 30;
+    fn round(&self, bits: Block<i32>) -> Block<i32> {
         let (mut exponents, mut significands, mut drops) = ([0; BLOCK], [0; BLOCK], [0u32; BLOCK]);
-        let kept = 23 - self.fraction_bits as i32;
         for k in 0..BLOCK {
-            let magnitude = bits[k] & i32::MAX;
-            let exponent = magnitude >> 23;
-            let hidden = if exponent > 0 { 1 << 23 } else { 0 };
-            let exponent = exponent.max(1);
-            let significand = magnitude & FRACTION | hidden;
-            exponents[k] = exponent.max(self.least_exponent);
-            let drop = kept + exponents[k] - exponent;
+            let (exponent, significand, drop) = self.parts(bits[k]);
             // So far below the last place, a bit says that something was there.
             let excess = (drop - DROPPED).clamp(0, 31) as u32;
             let jammed = if (excess > 0) & (significand != 0) { 1 } else { 0 };
             significands[k] = significand >> (excess & 31) | jammed;
-            drops[k] = drop.min(DROPPED) as u32;
+            (exponents[k], drops[k]) = (exponent, drop.min(DROPPED) as u32);
         }
         let ones = |drop: u32| (1i32 << (drop & 31)) - 1;
         let above: Block<i32> = match self.encoding.direction {
@@ -279,16 +318,11 @@ impl Encoder {
                 let away = |bits: i32, drop: u32| ones(drop) & if bits < 0 { negative } else { positive };
                 apply2(away, bits, drops)
             }
-            Direction::Stochastic(count) => apply2(
-                |random: u32, drop: u32| (random << (drop.wrapping_sub(count) & 31)) as i32,
-                random,
-                drops,
-            ),
         };
         let mut out = [0i32; BLOCK];
         for k in 0..BLOCK {
             let rounded = (significands[k] + above[k]) >> (drops[k] & 31);
-            out[k] = ((exponents[k] - self.least_exponent) << self.fraction_bits) + rounded;
+            out[k] = exponents[k] + rounded;
         }
         out
     }

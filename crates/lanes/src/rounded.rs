@@ -1,11 +1,11 @@
 //! What is computed in binary64, rounded to odd, and then rounded once to its format: arithmetic in every rounding and every
 //! format of up to 32 bits, and conversions among formats.
 
-use super::drive::{apply1, apply2, apply3, in_pairs, store};
+use super::drive::{apply1, apply2, apply3, in_pairs, load, map1, store};
 use super::encoding::{Direction, Encoder, Encoding, ToF32, clamp_of};
 use super::half::to_odd_f32;
 use super::numbers::{Element, Numbers, load_bits, odd, store_bits, two_sum};
-use super::path::{BLOCK, Parametric, Path, version_with};
+use super::path::{BLOCK, Block, Parametric, Path, version_with};
 use super::{HostPath, LaneArgs, LaneFn, only};
 use isa::{Mod, Opcode, Picks, Rounding, Type};
 use sem::format::F64_UPPER;
@@ -86,7 +86,7 @@ impl Parametric for FmaOfHalves {
                     };
                 }
                 let x = P::fma_of_halves(source!(0), source!(1), source!(2), with.down);
-                let mut out = encoder.encode::<P>(x, [0; BLOCK]);
+                let mut out = encoder.encode::<P>(x);
                 if with.out_of_bounds {
                     let inside = |x: u32, a: u32| if a == OUT_OF_BOUNDS { 0 } else { x };
                     out = apply2(inside, out, load_bits(args, 0, 2, i));
@@ -284,8 +284,6 @@ struct ConvertWith {
     width: u8,
     encoding: Encoding,
     bytes: u8,
-    /// Random bits: their source, how many, and where those of each element begin.
-    random: Option<(u8, u8, [u8; 4])>,
 }
 
 impl Parametric for Convert {
@@ -299,12 +297,7 @@ impl Parametric for Convert {
             unsafe {
                 let mut out = [0; BLOCK];
                 for (k, element) in with.elements.iter().enumerate().take(with.count.into()) {
-                    let mut random = [0; BLOCK];
-                    if let Some((source, count, start)) = with.random {
-                        let bits = load_bits(args, source.into(), 4, i);
-                        random = apply1(|x: u32| x >> (start[k] & 31) & ((1 << (count & 31)) - 1), bits);
-                    }
-                    let encoded = encoder.encode::<P>(element.singles::<P>(args, i), random);
+                    let encoded = encoder.encode::<P>(element.singles::<P>(args, i));
                     let shift = (k as u32 * u32::from(with.width)) & 31;
                     out = apply2(|out: u32, x: u32| out | x << shift, out, encoded);
                 }
@@ -314,13 +307,90 @@ impl Parametric for Convert {
     }
 }
 
+/// Conversions `.rs` of binary32: `COUNT` elements, the highest of the first source, and behind the sources random bits.
+struct ConvertRandomly<const COUNT: usize>;
+
+#[derive(Clone, Copy)]
+struct ConvertRandomlyWith {
+    width: u8,
+    encoding: Encoding,
+    bytes: u8,
+    /// How many random bits each element takes, and where those of each begin, from the lowest element on.
+    random_bits: u8,
+    starts: [u8; 4],
+}
+
+impl<const COUNT: usize> Parametric for ConvertRandomly<COUNT> {
+    type With = ConvertRandomlyWith;
+
+    #[inline(always)]
+    unsafe fn run<P: Path>(args: &LaneArgs, with: &ConvertRandomlyWith) {
+        let encoder = Encoder::new(&with.encoding);
+        let count = u32::from(with.random_bits) & 31;
+        for i in 0..args.lanes / BLOCK {
+            // SAFETY: the sources and the destination have `lanes` elements; `P` by contract.
+            unsafe {
+                let random: Block<u32> = load(args, COUNT, i);
+                let mut out = [0; BLOCK];
+                for k in 0..COUNT {
+                    let start = with.starts[k] & 31;
+                    let random = apply1(|x: u32| x >> start & ((1 << count) - 1), random);
+                    let encoded = encoder.encode_randomly(load(args, COUNT - 1 - k, i), random, count);
+                    let shift = (k as u32 * u32::from(with.width)) & 31;
+                    out = apply2(|out: u32, x: u32| out | x << shift, out, encoded);
+                }
+                store_bits::<P>(args, with.bytes.into(), i, out);
+            }
+        }
+    }
+}
+
+/// The handler of a conversion of binary32 by random bits (`sem::convert::pack_stochastic`).
+fn convert_randomly(dtype: Type, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
+    let (random_bits, starts) = match dtype {
+        Type::F16x2 => (13, [0, 16, 0, 0]),
+        Type::E2m1x4 => (8, [0, 16, 8, 24]),
+        Type::Bf16x2 => (16, [0, 16, 0, 0]),
+        _ => (16, [0, 0, 16, 16]),
+    };
+    let with = ConvertRandomlyWith {
+        width: (dtype.bits() / dtype.lanes()) as u8,
+        encoding: Encoding::new(dtype, Direction::NearestEven, clamp_of(picks))?,
+        bytes: (dtype.bits().max(16) / 8) as u8,
+        random_bits,
+        starts,
+    };
+    match (dtype.lanes(), sources) {
+        (2, 3) => Some(version_with::<ConvertRandomly<2>>(path, with)),
+        (4, 5) => Some(version_with::<ConvertRandomly<4>>(path, with)),
+        _ => None,
+    }
+}
+
+/// `cvt.rn.bf16x2.ue8m0x2`, which is exact.
+fn scales_to_bf16(path: HostPath) -> LaneFn {
+    #[inline(always)]
+    fn power(exponent: u32) -> u32 {
+        // The least power of two is subnormal.
+        let power = if exponent == 0 { 1 << 6 } else { exponent << 7 };
+        if exponent == 0xff { 0x7fff } else { power }
+    }
+    map1(path, |x: u16| power(u32::from(x & 0xff)) | power(u32::from(x >> 8)) << 16)
+}
+
 /// The handler of a conversion to another format, from whatever type.
 fn convert(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
     let &[dtype, atype] = picks.types() else { return None };
     if opcode != Opcode::Cvt || !dtype.is_float() || dtype == atype {
         return None;
     }
-    let (ftz, stochastic) = (picks.has(Mod::Ftz), picks.has(Mod::Rs));
+    let ftz = picks.has(Mod::Ftz);
+    if picks.has(Mod::Rs) && atype == Type::F32 && !ftz {
+        return convert_randomly(dtype, sources, picks, path);
+    }
+    if (dtype, atype) == (Type::Bf16x2, Type::Ue8m0x2) && only(picks, &[Mod::Rn]) {
+        return Some(scales_to_bf16(path));
+    }
     let rounding = picks.rounding().unwrap_or(Rounding::NearestEven);
     if rounding == Rounding::NearestAway {
         return None;
@@ -338,22 +408,11 @@ fn convert(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Opt
         return Some(version_with::<ConvertWide>(path, with));
     }
     let (count, width) = (dtype.lanes(), dtype.bits() / dtype.lanes());
-    // Random bits of each element, from the lowest on (`sem::convert::pack_stochastic`).
-    let (random_bits, starts) = match (dtype, stochastic) {
-        (_, false) => (0, [0; 4]),
-        (Type::F16x2, _) => (13, [0, 16, 0, 0]),
-        (Type::E2m1x4, _) => (8, [0, 16, 8, 24]),
-        (Type::Bf16x2, _) => (16, [0, 16, 0, 0]),
-        _ => (16, [0, 0, 16, 16]),
-    };
-    let direction =
-        if stochastic { Direction::Stochastic(random_bits.into()) } else { Direction::of(rounding) };
-    let numbers = sources - usize::from(stochastic);
     let mut elements = [Element::ONE; 4];
     for (k, element) in elements.iter_mut().enumerate().take(count as usize) {
         // The first source is the highest element.
-        *element = match numbers == count as usize {
-            true => Element::new(numbers - 1 - k, atype, 0, ftz)?,
+        *element = match sources == count as usize {
+            true => Element::new(sources - 1 - k, atype, 0, ftz)?,
             false => Element::new(0, atype, k as u32, ftz)?,
         };
     }
@@ -361,9 +420,8 @@ fn convert(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Opt
         elements,
         count: count as u8,
         width: width as u8,
-        encoding: Encoding::new(dtype, direction, clamp_of(picks))?,
+        encoding: Encoding::new(dtype, Direction::of(rounding), clamp_of(picks))?,
         bytes: (dtype.bits().max(16) / 8) as u8,
-        random: stochastic.then_some((numbers as u8, random_bits, starts)),
     };
     Some(version_with::<Convert>(path, with))
 }
