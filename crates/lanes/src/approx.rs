@@ -1,13 +1,13 @@
 //! The approximate functions of binary32 and the halves: ex2, lg2, sin, cos, tanh.
 //!
 //! `sem` returns the exact value rounded to nearest. Here it is computed in binary64 with an error far below [`ERROR`];
-//! where the rounding depends on what is in doubt, once in two million results, `sem` is asked for the lane. Nothing is
-//! contracted to `fma`: every path computes the same.
+//! where the rounding depends on what is in doubt, once in fifty thousand results, `sem` is asked for the lane.
 
 use super::drive::{Bf16, F16, Half, apply1, apply2, in_pairs, load, store};
 use super::float::{finish, flush};
 use super::macros::{flags, multiversion};
-use super::path::{BLOCK, Block, Kernel, Parametric, Path, version, version_with};
+use super::numbers::fused;
+use super::path::{Aligned, BLOCK, Block, Kernel, Parametric, Path, version, version_with};
 use super::{HostPath, LaneArgs, LaneFn, only};
 use isa::{Mod, Opcode, Picks, Type};
 use sem::approx;
@@ -17,9 +17,9 @@ use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI, FRAC_PI_2, LN_2};
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 
-/// Bound of the relative error of the functions of binary64 below: their series leave out less than 2^-55, and rounding
+/// Bound of the relative error of the functions of binary64 below: their series leave out less than 2^-44, and rounding
 /// adds a few times 2^-53.
-const ERROR: f64 = 1.0 / (1u64 << 46) as f64;
+const ERROR: f64 = 1.0 / (1u64 << 40) as f64;
 
 /// Adding this rounds a small number to an integer, which then stands in the low bits of the sum.
 const INTEGER: f64 = 1.5 * (1u64 << 52) as f64;
@@ -31,14 +31,17 @@ type Scalar = fn(&Format, Mode, u64) -> u64;
 trait Function: 'static {
     /// The value with a relative error below [`ERROR`], or with `SHORT` well below half a unit in the last place of
     /// binary32.
-    fn value<const SHORT: bool>(x: f64) -> f64 {
+    fn value<P: Path, const SHORT: bool>(x: f64) -> f64 {
         x
     }
 
     /// The values of a block.
+    ///
+    /// # Safety
+    /// As for the methods of [`Path`].
     #[inline(always)]
-    fn values<const SHORT: bool>(x: Block<f32>) -> Block<f64> {
-        apply1(|x: f32| Self::value::<SHORT>(x.into()), x)
+    unsafe fn values<P: Path, const SHORT: bool>(x: Block<f32>) -> Block<f64> {
+        apply1(|x: f32| Self::value::<P, SHORT>(x.into()), x)
     }
 
     /// The semantics.
@@ -56,21 +59,20 @@ impl<F: Function, const FTZ: bool> Kernel for Rounded<F, FTZ> {
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the source and the destination have `lanes` elements of 4 bytes.
             unsafe {
-                let x: Block<f32> = load(args, 0, i);
-                let flushed = apply1(|x| if F::FLUSHES { flush::<true>(x) } else { flush::<FTZ>(x) }, x);
-                let values = F::values::<false>(flushed);
-                let (mut out, mut doubts) = ([0.0; BLOCK], [0u32; BLOCK]);
-                for k in 0..BLOCK {
-                    let y = values[k];
+                let x = Aligned(load(args, 0, i));
+                let flushed = apply1(|x| if F::FLUSHES { flush::<true>(x) } else { flush::<FTZ>(x) }, x.0);
+                let values = F::values::<P, false>(flushed);
+                let (mut out, mut doubts) = (Aligned([0.0; BLOCK]), Aligned([0u32; BLOCK]));
+                for (k, y) in values.into_iter().enumerate() {
                     let (low, high) = ((y * (1.0 - ERROR)) as f32, (y * (1.0 + ERROR)) as f32);
                     // No result is so little below the normal numbers that it rounds to one of them.
-                    out[k] = finish::<false>(flush::<FTZ>(high));
-                    doubts[k] = u32::from((low != high) & !y.is_nan());
+                    out.0[k] = finish::<false>(flush::<FTZ>(high));
+                    doubts.0[k] = u32::from((low != high) & !y.is_nan());
                 }
-                if doubts.iter().fold(0, |a, b| a | b) != 0 {
+                if doubts.0.iter().fold(0, |a, b| a | b) != 0 {
                     ask_sem::<F, FTZ>(&x, &doubts, &mut out);
                 }
-                store::<P, _>(args, 0, i, out);
+                store::<P, _>(args, 0, i, out.0);
             }
         }
     }
@@ -79,10 +81,10 @@ impl<F: Function, const FTZ: bool> Kernel for Rounded<F, FTZ> {
 /// What `sem` makes of the lanes in doubt.
 #[cold]
 #[inline(never)]
-fn ask_sem<F: Function, const FTZ: bool>(x: &Block<f32>, doubts: &Block<u32>, out: &mut Block<f32>) {
+fn ask_sem<F: Function, const FTZ: bool>(x: &Aligned<f32>, doubts: &Aligned<u32>, out: &mut Aligned<f32>) {
     let mode = Mode { ftz: FTZ, ..Mode::NEAREST };
-    for (k, _) in doubts.iter().enumerate().filter(|(_, doubt)| **doubt != 0) {
-        out[k] = f32::from_bits(F::SEM(&F32, mode, x[k].to_bits().into()) as u32);
+    for (k, _) in doubts.0.iter().enumerate().filter(|(_, doubt)| **doubt != 0) {
+        out.0[k] = f32::from_bits(F::SEM(&F32, mode, x.0[k].to_bits().into()) as u32);
     }
 }
 
@@ -110,7 +112,7 @@ impl<F: Function, H: HalfFormat, const FTZ: bool> Kernel for RoundedHalf<F, H, F
             unsafe {
                 let operands: Block<u16> = load(args, 0, i);
                 let x = apply1(flush::<FTZ>, H::widen::<P>(operands));
-                let values = apply1(|y: f64| y as f32, F::values::<true>(x));
+                let values = apply1(|y: f64| y as f32, F::values::<P, true>(x));
                 // The exact value lies between the neighbours of this one.
                 let neighbour = |y: f32, step: u32| {
                     let certain = (y == 0.0) | y.is_nan() | y.is_infinite();
@@ -137,10 +139,10 @@ impl<F: Function, H: HalfFormat, const FTZ: bool> Kernel for RoundedHalf<F, H, F
 
 /// The sum of `terms[i]` x^i.
 #[inline(always)]
-fn polynomial<const N: usize>(terms: &[f64; N], x: f64) -> f64 {
+pub(super) fn polynomial<P: Path, const N: usize>(terms: &[f64; N], x: f64) -> f64 {
     let mut sum = terms[N - 1];
     for i in (0..N - 1).rev() {
-        sum = sum * x + terms[i];
+        sum = fused::<P>(sum, x, terms[i]);
     }
     sum
 }
@@ -169,12 +171,13 @@ fn nearest(x: f64) -> (f64, u64) {
 
 /// For |x| <= 1000: the integer n nearest to it as 2^n, and (2^(x - n) - 1) / (x - n).
 #[inline(always)]
-fn power<const SHORT: bool>(x: f64) -> (f64, f64, f64) {
-    const TERMS: [f64; 13] = exponential(LN_2, 1, 1);
+fn power<P: Path, const SHORT: bool>(x: f64) -> (f64, f64, f64) {
+    const TERMS: [f64; 11] = exponential(LN_2, 1, 1);
     const FEW_TERMS: [f64; 7] = exponential(LN_2, 1, 1);
     let (integer, bits) = nearest(x);
     let fraction = x - integer;
-    let slope = if SHORT { polynomial(&FEW_TERMS, fraction) } else { polynomial(&TERMS, fraction) };
+    let slope =
+        if SHORT { polynomial::<P, _>(&FEW_TERMS, fraction) } else { polynomial::<P, _>(&TERMS, fraction) };
     (f64::from_bits(bits.wrapping_add(1023) << 52), fraction, slope)
 }
 
@@ -182,11 +185,11 @@ struct Ex2;
 
 impl Function for Ex2 {
     #[inline(always)]
-    fn value<const SHORT: bool>(x: f64) -> f64 {
+    fn value<P: Path, const SHORT: bool>(x: f64) -> f64 {
         // Beyond, the result is zero or infinite. NaN stays.
         let x = if x > 200.0 { 200.0 } else { x };
         let x = if x < -200.0 { -200.0 } else { x };
-        let (scale, fraction, slope) = power::<SHORT>(x);
+        let (scale, fraction, slope) = power::<P, SHORT>(x);
         scale * (slope * fraction + 1.0)
     }
 
@@ -197,11 +200,11 @@ struct Tanh;
 
 impl Function for Tanh {
     #[inline(always)]
-    fn value<const SHORT: bool>(x: f64) -> f64 {
+    fn value<P: Path, const SHORT: bool>(x: f64) -> f64 {
         // Beyond, the result rounds to 1. NaN stays.
         let magnitude = if x.abs() > 20.0 { 20.0 } else { x.abs() };
         // tanh x = s / (s + 2) with s = e^(2x) - 1.
-        let (scale, fraction, slope) = power::<SHORT>(magnitude * (2.0 / LN_2));
+        let (scale, fraction, slope) = power::<P, SHORT>(magnitude * (2.0 / LN_2));
         let s = scale * (slope * fraction) + (scale - 1.0);
         (s / (s + 2.0)).copysign(x)
     }
@@ -213,10 +216,10 @@ struct Lg2;
 
 impl Function for Lg2 {
     #[inline(always)]
-    fn value<const SHORT: bool>(x: f64) -> f64 {
+    fn value<P: Path, const SHORT: bool>(x: f64) -> f64 {
         /// 2 / ln 2 times 1/1, 1/3, 1/5 ...
-        const TERMS: [f64; 11] = {
-            let mut terms = [0.0; 11];
+        const TERMS: [f64; 8] = {
+            let mut terms = [0.0; 8];
             let mut k = 0;
             while k < terms.len() {
                 terms[k] = 2.0 / LN_2 / (2 * k + 1) as f64;
@@ -231,7 +234,7 @@ impl Function for Lg2 {
         let k = f64::from_bits(INTEGER.to_bits() + biased) - (INTEGER + 1024.0);
         // log2 m = 2 / ln 2 * atanh z
         let z = (m - 1.0) / (m + 1.0);
-        let y = k + z * polynomial(&TERMS, z * z);
+        let y = k + z * polynomial::<P, _>(&TERMS, z * z);
         let y = if x < f64::INFINITY { y } else { x };
         let y = if x == 0.0 { f64::NEG_INFINITY } else { y };
         if x < 0.0 { f64::NAN } else { y }
@@ -242,19 +245,19 @@ impl Function for Lg2 {
 
 /// The sine of `quarters` quarter turns and an angle from -pi/4 to pi/4.
 #[inline(always)]
-fn sine(angle: f64, quarters: u64) -> f64 {
+fn sine<P: Path>(angle: f64, quarters: u64) -> f64 {
     /// x^1, x^3 ... and x^0, x^2 ...; in -x^2.
-    const SINE: [f64; 9] = exponential(1.0, 1, 2);
-    const COSINE: [f64; 9] = exponential(1.0, 0, 2);
+    const SINE: [f64; 8] = exponential(1.0, 1, 2);
+    const COSINE: [f64; 8] = exponential(1.0, 0, 2);
     let square = -(angle * angle);
-    let sine = angle * polynomial(&SINE, square);
-    let y = if quarters & 1 != 0 { polynomial(&COSINE, square) } else { sine };
+    let sine = angle * polynomial::<P, _>(&SINE, square);
+    let y = if quarters & 1 != 0 { polynomial::<P, _>(&COSINE, square) } else { sine };
     f64::from_bits(y.to_bits() ^ (quarters & 2) << 62)
 }
 
 /// A number below 2^20 as an angle and quarter turns.
 #[inline(always)]
-fn reduce(x: f64) -> (f64, u64) {
+fn reduce<P: Path>(x: f64) -> (f64, u64) {
     /// pi/2 in pieces of 33, 33 and 53 bits: 20 bits times one of the first two is exact.
     const PI_2: [f64; 3] = [
         f64::from_bits(0x3ff9_21fb_5440_0000),
@@ -262,22 +265,22 @@ fn reduce(x: f64) -> (f64, u64) {
         f64::from_bits(0x3ba3_198a_2e03_7073),
     ];
     let (n, bits) = nearest(x * FRAC_2_PI);
-    (x - n * PI_2[0] - n * PI_2[1] - n * PI_2[2], bits)
+    (fused::<P>(-n, PI_2[2], fused::<P>(-n, PI_2[1], fused::<P>(-n, PI_2[0], x))), bits)
 }
 
-/// Exponents of the last place of the numbers that [`reduce_large`] takes: from 2^20 to the largest of binary32.
-const LAST_PLACES: [i32; 2] = [20 - 23, 127 - 23];
+/// The exponent of the last place of the least number that [`reduce_large`] takes, 2^20.
+const LAST_PLACE: i32 = 20 - 23;
 
-/// 2/pi times the power of two of each last place, modulo 4, in pieces of 29, 29 and 53 bits: 24 bits times one of the first two
-/// is exact (Payne and Hanek, "Radian reduction for trigonometric functions", 1983).
-static TURNS: [[f64; (LAST_PLACES[1] - LAST_PLACES[0] + 1) as usize]; 3] = {
-    /// 2/pi = 0.TWO_OVER_PI in base 2^64.
-    const TWO_OVER_PI: [u64; 4] =
-        [0xa2f9_836e_4e44_1529, 0xfc27_57d1_f534_ddc0, 0xdb62_9599_3c43_9041, 0xfe51_63ab_debb_c561];
-    const BITS: [i32; 3] = [29, 29, 53];
-    let mut pieces = [[0.0; (LAST_PLACES[1] - LAST_PLACES[0] + 1) as usize]; 3];
-    let mut i = 0;
-    while i < pieces[0].len() {
+/// Exponents that share an entry of [`TURNS`]: 16 entries are enough for the largest number.
+const SHARED: i32 = 8;
+
+/// 2/pi times 2^(LAST_PLACE + SHARED j), modulo 4, in pieces of 22, 22, 22 and 53 bits: 31 bits times one of the first three are
+/// exact (Payne and Hanek, "Radian reduction for trigonometric functions", 1983).
+static TURNS: [[f64; 16]; 4] = {
+    const BITS: [i32; 4] = [22, 22, 22, 53];
+    let mut pieces = [[0.0; 16]; 4];
+    let mut j = 0;
+    while j < 16 {
         // The bit that counts 2^-weight comes next: from 2 on.
         let mut weight = -1;
         let mut piece = 0;
@@ -286,75 +289,97 @@ static TURNS: [[f64; (LAST_PLACES[1] - LAST_PLACES[0] + 1) as usize]; 3] = {
             let mut count = 0;
             while count < BITS[piece] {
                 // Bit 0 of 2/pi counts 1/2.
-                let at = weight + LAST_PLACES[0] + i as i32 - 1;
-                let bit = if at < 0 { 0 } else { TWO_OVER_PI[at as usize / 64] >> (63 - at % 64) & 1 };
+                let at = weight + LAST_PLACE + SHARED * j as i32 - 1;
+                let bit =
+                    if at < 0 { 0 } else { approx::TWO_OVER_PI[at as usize / 64] >> (63 - at % 64) & 1 };
                 word = word << 1 | bit;
                 weight += 1;
                 count += 1;
             }
             // The last bit counts 2^(1 - weight).
-            pieces[piece][i] = word as f64 * f64::from_bits(((1023 + 1 - weight) as u64) << 52);
+            pieces[piece][j] = word as f64 * f64::from_bits(((1023 + 1 - weight) as u64) << 52);
             piece += 1;
         }
-        i += 1;
+        j += 1;
     }
     pieces
 };
 
-/// A number from 2^20 on as an angle and quarter turns.
+/// Positive numbers from 2^20 on as angles and quarter turns. Infinity and NaN have the angle NaN.
+///
+/// # Safety
+/// As for the methods of [`Path`].
 #[inline(always)]
-fn reduce_large(x: f32) -> (f64, u64) {
-    let exponent = (x.to_bits() >> 23 & 0xff) as i32 - 127 - 23;
-    let place = (exponent - LAST_PLACES[0]).clamp(0, LAST_PLACES[1] - LAST_PLACES[0]) as usize;
-    let significand = f64::from(x.to_bits() & 0x7f_ffff | 1 << 23);
-    let turns = significand * TURNS[0][place];
-    let (n, bits) = nearest(turns);
-    let fraction = (turns - n) + significand * TURNS[1][place] + significand * TURNS[2][place];
-    // The pieces may have taken it a little over the half; the series bear that.
-    let angle = fraction * FRAC_PI_2;
-    if x < 0.0 { (-angle, bits.wrapping_neg()) } else { (angle, bits) }
-}
-
-/// The sines of numbers and so many quarter turns more.
-#[inline(always)]
-fn sines(x: Block<f32>, quarters: u64) -> Block<f64> {
-    const LARGE: f32 = (1 << 20) as f32;
-    let (mut angles, mut turns, mut large) = ([0.0; BLOCK], [0; BLOCK], [0u32; BLOCK]);
+unsafe fn reduce_large<P: Path>(x: &Block<f32>) -> (Block<f64>, Block<u64>) {
+    // x = factor * 2^(LAST_PLACE + SHARED index), with a factor of 31 bits.
+    let (mut index, mut factors) = ([0; BLOCK], [0.0; BLOCK]);
     for k in 0..BLOCK {
-        (angles[k], turns[k]) = reduce(x[k].into());
-        large[k] = u32::from((x[k].abs() >= LARGE) & (x[k].abs() < f32::INFINITY));
+        let bits = f64::from(x[k]).to_bits();
+        index[k] = (bits >> 52).wrapping_sub((1023 + 23 + LAST_PLACE) as u64) / SHARED as u64;
+        let scale = (index[k] * SHARED as u64).wrapping_add(LAST_PLACE as u64);
+        factors[k] = f64::from_bits(bits.wrapping_sub(scale << 52));
     }
-    if large.iter().fold(0, |a, b| a | b) != 0 {
+    // SAFETY: the caller's promise.
+    let turns = unsafe {
+        [
+            P::look_up(&TURNS[0], index),
+            P::look_up(&TURNS[1], index),
+            P::look_up(&TURNS[2], index),
+            P::look_up(&TURNS[3], index),
+        ]
+    };
+    let (mut angles, mut quarters) = ([0.0; BLOCK], [0; BLOCK]);
+    for k in 0..BLOCK {
+        let product = factors[k] * turns[0][k];
+        let (n, bits) = nearest(product);
+        let sum = fused::<P>(factors[k], turns[1][k], product - n);
+        let (m, more) = nearest(sum);
+        let fraction = fused::<P>(factors[k], turns[2][k], sum - m);
+        let fraction = fused::<P>(factors[k], turns[3][k], fraction);
+        // The pieces may have taken it a little over the half; the series bear that.
+        angles[k] = fraction * FRAC_PI_2 + f64::from(x[k] * 0.0);
+        quarters[k] = bits.wrapping_add(more);
+    }
+    (angles, quarters)
+}
+
+/// sin, or cos.
+struct Circular<const COSINE: bool>;
+
+impl<const COSINE: bool> Function for Circular<COSINE> {
+    #[inline(always)]
+    unsafe fn values<P: Path, const SHORT: bool>(x: Block<f32>) -> Block<f64> {
+        const LARGE: f32 = (1 << 20) as f32;
+        let magnitudes = apply1(f32::abs, x);
+        let (mut angles, mut turns, mut large) = ([0.0; BLOCK], [0; BLOCK], [0; BLOCK]);
         for k in 0..BLOCK {
-            let (angle, turn) = reduce_large(x[k]);
-            angles[k] = if large[k] != 0 { angle } else { angles[k] };
-            turns[k] = if large[k] != 0 { turn } else { turns[k] };
+            (angles[k], turns[k]) = reduce::<P>(magnitudes[k].into());
+            // Infinity and NaN, too.
+            large[k] = (LARGE.to_bits() - 1).wrapping_sub(magnitudes[k].to_bits());
         }
-    }
-    apply2(|angle: f64, turns: u64| sine(angle, turns.wrapping_add(quarters)), angles, turns)
-}
-
-struct Sin;
-
-impl Function for Sin {
-    #[inline(always)]
-    fn values<const SHORT: bool>(x: Block<f32>) -> Block<f64> {
-        sines(x, 0)
-    }
-
-    const SEM: Scalar = approx::sin;
-    const FLUSHES: bool = true;
-}
-
-struct Cos;
-
-impl Function for Cos {
-    #[inline(always)]
-    fn values<const SHORT: bool>(x: Block<f32>) -> Block<f64> {
-        sines(x, 1)
+        // SAFETY: the caller's promise.
+        unsafe {
+            let large = P::top_bits32(large);
+            if large != 0 {
+                let (others, more) = reduce_large::<P>(&magnitudes);
+                angles = P::select64(large, others.map(f64::to_bits), angles.map(f64::to_bits))
+                    .map(f64::from_bits);
+                turns = P::select64(large, more, turns);
+            }
+        }
+        let quarters = u64::from(COSINE);
+        let values =
+            apply2(|angle: f64, turns: u64| sine::<P>(angle, turns.wrapping_add(quarters)), angles, turns);
+        // sin -x = -sin x, cos -x = cos x
+        let signed = |y: f64, x: f32| {
+            let sign = u64::from(x.to_bits() & if COSINE { 0 } else { 1 << 31 }) << 32;
+            f64::from_bits(y.to_bits() ^ sign)
+        };
+        apply2(signed, values, x)
     }
 
-    const SEM: Scalar = approx::cos;
+    const SEM: Scalar = if COSINE { approx::cos } else { approx::sin };
+    const FLUSHES: bool = !COSINE;
 }
 
 fn rounded<F: Function, const FTZ: bool>(path: HostPath) -> LaneFn {
@@ -430,8 +455,9 @@ pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath
     let handler = match (opcode, ty.element(), ftz) {
         (Opcode::Ex2, Type::F32, _) => flags!(rounded [Ex2] (path); ftz),
         (Opcode::Lg2, Type::F32, _) => flags!(rounded [Lg2] (path); ftz),
-        (Opcode::Sin, Type::F32, _) => flags!(rounded [Sin] (path); ftz),
-        (Opcode::Cos, Type::F32, _) => flags!(rounded [Cos] (path); ftz),
+        // A subnormal operand counts as zero, and no other has a subnormal result: `.ftz` changes nothing.
+        (Opcode::Sin, Type::F32, _) => rounded::<Circular<false>, false>(path),
+        (Opcode::Cos, Type::F32, _) => rounded::<Circular<true>, false>(path),
         (Opcode::Tanh, Type::F32, _) => flags!(rounded [Tanh] (path); ftz),
         (Opcode::Ex2, Type::F16, false) => tabulated!(RoundedHalf<Ex2, F16, false>, path),
         (Opcode::Ex2, Type::Bf16, true) => tabulated!(RoundedHalf<Ex2, Bf16, true>, path),

@@ -8,7 +8,8 @@ use isa::{Mod, Opcode, Picks, Type};
 
 /// The NaN of binary32 arithmetic.
 pub(super) const NAN32: f32 = f32::from_bits(0x7fff_ffff);
-const NAN64: f64 = f64::from_bits(0xfff8_0000_0000_0000);
+/// The NaN of binary64 arithmetic.
+pub(super) const NAN64: f64 = f64::from_bits(0xfff8_0000_0000_0000);
 
 /// By this a result is scaled to see it rounded with an unbounded exponent: any power of two from 2^24 on would do.
 const SCALE: f32 = (1 << 24) as f32;

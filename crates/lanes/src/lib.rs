@@ -3,13 +3,13 @@
 //! A handler is a lowering of a pure instruction and must return the bits that `sem` returns. Each is written once, as
 //! a function of scalars or of blocks of 16 lanes, and compiled for every [`HostPath`]; what several instructions have in
 //! common is one function, which is told what they differ in ([`LaneFn`]). A form without a handler is left to `sem`, lane by
-//! lane: only some that nobody but emulators knows. The [`Helpers`] are what the interpreter needs besides, compiled the same way.
+//! lane: there is none today. The [`Helpers`] are what the interpreter needs besides, compiled the same way.
 //!
 //! - `path`, `x86`, `macros`: how one body becomes a function for every instruction set of the host
 //! - `drive`: loops that apply a function to every lane
 //! - `integer`, `divide`, `carry`, `bits`, `logic`, `video`: handlers of integers and bits
 //! - `compare`, `select`, `property`: handlers that compare, choose and test
-//! - `float`, `half`, `directed`, `directed64`, `embedded`, `approx`: handlers of floating point, each by the host's own arithmetic
+//! - `float`, `half`, `directed`, `directed64`, `embedded`, `approx`, `approx64`: handlers of floating point, each by the host's own arithmetic
 //! - `rounded`: those of all other roundings and formats, by exact numbers (`numbers`) that are rounded once (`encoding`)
 //! - `convert`: conversions
 //! - `handler`: a way to run handlers without `unsafe`
@@ -19,6 +19,7 @@
 
 mod alike;
 mod approx;
+mod approx64;
 mod bits;
 mod carry;
 mod chain;
@@ -312,6 +313,7 @@ pub fn lookup(form: &'static Form, picks: &Picks, path: HostPath) -> Option<Lane
         .or_else(|| embedded_rounding(opcode, sources, picks, path))
         .or_else(|| float::find(opcode, sources, picks, path))
         .or_else(|| approx::find(opcode, sources, picks, path))
+        .or_else(|| approx64::find(opcode, sources, picks, path))
         .or_else(|| half::find(opcode, sources, picks, path))
         .or_else(|| property::find(opcode, sources, picks, path))
         .or_else(|| directed64::find(opcode, sources, picks, path))

@@ -22,6 +22,12 @@ pub(super) fn two_sum(x: f64, y: f64) -> (f64, f64) {
     (sum, (x - (sum - part)) + (y - part))
 }
 
+/// x * y + z, rounded once where hosts have an instruction for that, else twice.
+#[inline(always)]
+pub(super) fn fused<P: Path>(x: f64, y: f64, z: f64) -> f64 {
+    if P::FUSED { x.mul_add(y, z) } else { x * y + z }
+}
+
 /// `value + rest` rounded to odd, where `value` is its nearest number, or one with more zeros at its end; a rest that is NaN
 /// belongs to an infinity or a NaN, and is none.
 #[inline(always)]

@@ -19,6 +19,12 @@ pub(super) const WARP: usize = 32;
 /// One value for each lane of a block.
 pub(super) type Block<T> = [T; BLOCK];
 
+/// A block in memory, as those are whose address is taken: where it lies across two lines of the cache, a vector that is written and
+/// read again costs many times what it does else.
+#[repr(align(64))]
+#[derive(Clone, Copy)]
+pub(super) struct Aligned<T>(pub(super) Block<T>);
+
 /// What a host's instructions do on one block of lanes.
 ///
 /// # Safety
@@ -27,6 +33,8 @@ pub(super) type Block<T> = [T; BLOCK];
 pub(super) unsafe trait Path: 'static {
     /// Its name.
     const PATH: HostPath;
+    /// Whether `mul_add` is an instruction, not a function.
+    const FUSED: bool;
     /// Vectors of binary32.
     type Singles: Quads<Number = f32>;
     /// Vectors of binary64.
@@ -79,6 +87,16 @@ pub(super) unsafe trait Path: 'static {
     /// `x[from[i] % 32]` for every i.
     unsafe fn permute(x: [u32; WARP], from: [u32; WARP]) -> [u32; WARP] {
         from.map(|i| x[i as usize % WARP])
+    }
+
+    /// `table[index[i] % 16]` for every i.
+    #[inline(always)]
+    unsafe fn look_up(table: &[f64; 16], index: Block<u64>) -> Block<f64> {
+        let mut out = [0.0; BLOCK];
+        for (out, index) in out.iter_mut().zip(index) {
+            *out = table[index as usize % 16];
+        }
+        out
     }
 
     /// Rows to columns.
@@ -160,6 +178,7 @@ pub(super) struct Portable;
 // SAFETY: the default methods use no particular instructions.
 unsafe impl Path for Portable {
     const PATH: HostPath = HostPath::Portable;
+    const FUSED: bool = cfg!(any(target_arch = "aarch64", target_feature = "fma"));
     type Singles = [f32; 4];
     type Doubles = [f64; 4];
 }

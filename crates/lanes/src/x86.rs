@@ -144,6 +144,7 @@ pub(super) struct Avx512;
 // SAFETY: the callers of the methods promise that the host has AVX2, FMA and F16C.
 unsafe impl Path for Avx2 {
     const PATH: HostPath = HostPath::Avx2;
+    const FUSED: bool = true;
     type Singles = __m256;
     type Doubles = __m256d;
 
@@ -303,6 +304,7 @@ unsafe impl Path for Avx2 {
 // SAFETY: the callers of the methods promise that the host has AVX-512 F, BW, DQ and VL.
 unsafe impl Path for Avx512 {
     const PATH: HostPath = HostPath::Avx512;
+    const FUSED: bool = true;
     type Singles = __m512;
     type Doubles = __m512d;
 
@@ -362,6 +364,17 @@ unsafe impl Path for Avx512 {
             let from: [__m512i; 2] = transmute(from);
             let low = _mm512_permutex2var_epi32(x[0], from[0], x[1]);
             transmute([low, _mm512_permutex2var_epi32(x[0], from[1], x[1])])
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn look_up(table: &[f64; 16], index: Block<u64>) -> Block<f64> {
+        // SAFETY: F; arrays and vectors of the same 128 bytes.
+        unsafe {
+            let table: [__m512d; 2] = transmute(*table);
+            let index: [__m512i; 2] = transmute(index);
+            let low = _mm512_permutex2var_pd(table[0], index[0], table[1]);
+            transmute([low, _mm512_permutex2var_pd(table[0], index[1], table[1])])
         }
     }
 

@@ -6,7 +6,7 @@ use crate::format::Format;
 use crate::round::{Exact, INVALID, Mode, Value};
 
 /// 2/pi = 0.TWO_OVER_PI in base 2^64: enough for any `.f64`.
-const TWO_OVER_PI: [u64; 19] = [
+pub const TWO_OVER_PI: [u64; 19] = [
     0xa2f9_836e_4e44_1529,
     0xfc27_57d1_f534_ddc0,
     0xdb62_9599_3c43_9041,

@@ -1,0 +1,305 @@
+//! The approximate functions of binary64, which only emulators know: ex2, lg2, sin, cos.
+//!
+//! `sem` returns the exact value rounded to nearest. Here it is the sum of two numbers and a bound of the error, of
+//! some 2^-62 of the value; where the rounding depends on what is in doubt, once in a thousand results, `sem` is asked for the lane.
+
+mod tables;
+mod trig;
+
+use super::drive::{apply1, load, store};
+use super::float::NAN64;
+use super::macros::flags;
+use super::numbers::fused;
+use super::path::{Aligned, BLOCK, Block, Kernel, Path, version};
+use super::{HostPath, LaneArgs, LaneFn};
+use isa::{Mod, Opcode, Picks, Type};
+use sem::approx;
+use sem::format::{F64, Format};
+use sem::round::Mode;
+use std::marker::PhantomData;
+use tables::{INVERSES, LN_2, LOG2_E, LOGARITHMS, POWERS};
+
+/// The unit of rounding: the error of a result is this part of it at most.
+const UNIT: f64 = 1.0 / (1u64 << 53) as f64;
+
+/// Above what neglected terms, sums of low parts and `sem` itself add to the errors that the functions account for, as part of the result.
+const NEGLECTED: f64 = UNIT / (1 << 12) as f64;
+
+/// Adding this rounds a small number to an integer, which then stands in the low bits of the sum.
+const INTEGER: f64 = 1.5 * (1u64 << 52) as f64;
+
+/// The nearest integer to a number below 2^50, as a number and, in its low bits, as an integer in two's complement.
+#[inline(always)]
+fn nearest(x: f64) -> (f64, u64) {
+    let sum = x + INTEGER;
+    (sum - INTEGER, sum.to_bits())
+}
+
+/// x * y, and the rest that binary64 has no room for; |x| and |y| are less than 2^990.
+#[inline(always)]
+fn two_product<P: Path>(x: f64, y: f64) -> (f64, f64) {
+    let product = x * y;
+    if P::FUSED {
+        return (product, x.mul_add(y, -product));
+    }
+    // Halves of 26 bits have exact products (Dekker, "A floating-point technique for extending the available precision", 1971).
+    let ((x1, x0), (y1, y0)) = (halves(x), halves(y));
+    (product, x0 * y0 - (((product - x1 * y1) - x0 * y1) - x1 * y0))
+}
+
+/// A number as a sum of two of 26 bits.
+#[inline(always)]
+fn halves(x: f64) -> (f64, f64) {
+    let scaled = ((1 << 27) + 1) as f64 * x;
+    let high = scaled - (scaled - x);
+    (high, x - high)
+}
+
+/// x + y, and the rest that binary64 has no room for, where x is zero or |x| >= |y|.
+#[inline(always)]
+fn fast_two_sum(x: f64, y: f64) -> (f64, f64) {
+    let sum = x + y;
+    (sum, y - (sum - x))
+}
+
+/// The sum of `terms[i]` x^i.
+#[inline(always)]
+fn polynomial<P: Path, const N: usize>(terms: [f64; N], x: f64) -> f64 {
+    let mut sum = terms[N - 1];
+    for i in (0..N - 1).rev() {
+        sum = fused::<P>(sum, x, terms[i]);
+    }
+    sum
+}
+
+/// A sum of two numbers, rounded, and ones if an error of so much could change that, or if it is no number.
+#[inline(always)]
+fn certain(high: f64, low: f64, error: f64) -> (f64, u64) {
+    let (below, above) = (high + (low - error), high + (low + error));
+    (below, if below == above { 0 } else { u64::MAX })
+}
+
+/// What a function has for a block: results, and ones in the lanes that `sem` is to be asked for, zeros in the others.
+type Results = (Block<f64>, Block<u64>);
+
+/// A function of binary64, and what `sem` has for it.
+trait Function: 'static {
+    /// The operands that [`values`](Self::values) takes.
+    fn is_usual(x: f64) -> bool;
+
+    /// The value of an operand that is not usual, but for NaN.
+    fn unusual(x: f64) -> f64;
+
+    /// The values of a block of usual operands. (Ones stand for others; theirs are not in doubt.)
+    ///
+    /// # Safety
+    /// As for the methods of [`Path`].
+    unsafe fn values<P: Path>(x: &Block<f64>) -> Results;
+
+    /// The semantics.
+    const SEM: fn(&Format, Mode, u64) -> u64;
+}
+
+struct Rounded<F>(PhantomData<F>);
+
+impl<F: Function> Kernel for Rounded<F> {
+    #[inline(always)]
+    unsafe fn run<P: Path>(args: &LaneArgs) {
+        for i in 0..args.lanes / BLOCK {
+            // SAFETY: the source and the destination have `lanes` elements of 8 bytes; `P` by contract.
+            unsafe {
+                let x = Aligned(load(args, 0, i));
+                let (mut usual, mut others) = ([0.0; BLOCK], [0; BLOCK]);
+                for k in 0..BLOCK {
+                    others[k] = if F::is_usual(x.0[k]) { 0 } else { u64::MAX };
+                    usual[k] = if F::is_usual(x.0[k]) { x.0[k] } else { 1.0 };
+                }
+                let (values, doubts) = F::values::<P>(&usual);
+                let others = P::top_bits64(others);
+                let (mut out, doubts) = (Aligned(values), Aligned(doubts));
+                if others != 0 {
+                    let magnitudes = x.0.map(|x| x.to_bits() & !(1 << 63));
+                    let nan =
+                        P::top_bits64(magnitudes.map(|bits| f64::INFINITY.to_bits().wrapping_sub(bits)));
+                    let special = apply1(|x| F::unusual(x).to_bits(), x.0);
+                    let special = P::select64(nan, x.0.map(|x| x.to_bits() | 1 << 51), special);
+                    let values = values.map(f64::to_bits);
+                    out.0 = P::select64(others, special, values).map(f64::from_bits);
+                }
+                if P::top_bits64(doubts.0) != 0 {
+                    ask_sem::<F>(&x, &doubts, &mut out);
+                }
+                store::<P, _>(args, 0, i, out.0);
+            }
+        }
+    }
+}
+
+/// What `sem` makes of the lanes in doubt.
+#[cold]
+#[inline(never)]
+fn ask_sem<F: Function>(x: &Aligned<f64>, doubts: &Aligned<u64>, out: &mut Aligned<f64>) {
+    for (k, _) in doubts.0.iter().enumerate().filter(|(_, doubt)| **doubt != 0) {
+        out.0[k] = f64::from_bits(F::SEM(&F64, Mode::NEAREST, x.0[k].to_bits()));
+    }
+}
+
+/// 1/n!, 1/(n + stride)! ..., every second one negated where they are to `alternate`.
+const fn inverse_factorials<const N: usize>(from: usize, stride: usize, alternate: bool) -> [f64; N] {
+    let mut terms = [0.0; N];
+    let (mut factorial, mut n, mut i) = (1u64, 0, 0);
+    while i < N {
+        if n == from + i * stride {
+            terms[i] = if alternate && i % 2 == 1 { -1.0 } else { 1.0 } / factorial as f64;
+            i += 1;
+        }
+        n += 1;
+        factorial *= n as u64;
+    }
+    terms
+}
+
+struct Ex2;
+
+impl Function for Ex2 {
+    #[inline(always)]
+    fn is_usual(x: f64) -> bool {
+        /// Below, it is 1.
+        const TINY: f64 = 1.0 / (1u64 << 56) as f64;
+        // Beyond, the result is zero or infinite.
+        (x.abs() >= TINY) & (-1075.0..1024.0).contains(&x)
+    }
+
+    #[inline(always)]
+    fn unusual(x: f64) -> f64 {
+        let y = if x >= 1024.0 { f64::INFINITY } else { 1.0 };
+        if x < -1075.0 { 0.0 } else { y }
+    }
+
+    #[inline(always)]
+    unsafe fn values<P: Path>(x: &Block<f64>) -> Results {
+        /// Of e^t = 1 + t + t^2 (1/2! + t/3! + ...) for |t| <= ln 2 / 32: what is left out is below 2^-68.
+        const TERMS: [f64; 7] = inverse_factorials(2, 1, false);
+        // x = n/16 + rest
+        let (mut index, mut rests) = ([0; BLOCK], [0.0; BLOCK]);
+        for k in 0..BLOCK {
+            let sixteenths;
+            (sixteenths, index[k]) = nearest(x[k] * 16.0);
+            rests[k] = fused::<P>(sixteenths, -1.0 / 16.0, x[k]);
+        }
+        // SAFETY: the caller's promise.
+        let (power, power_low) = unsafe { (P::look_up(&POWERS.high, index), P::look_up(&POWERS.low, index)) };
+        let (mut out, mut doubts) = ([0.0; BLOCK], [0; BLOCK]);
+        for k in 0..BLOCK {
+            let (t, t_low) = two_product::<P>(rests[k], LN_2.0);
+            let t_low = fused::<P>(rests[k], LN_2.1, t_low);
+            let square = t * t;
+            // e^t = 1 + t + rest
+            let rest = fused::<P>(square, polynomial::<P, _>(TERMS, t), fused::<P>(t, t_low, t_low));
+            let (product, product_low) = two_product::<P>(power[k], t);
+            let (high, low) = fast_two_sum(power[k], product);
+            let lows = fused::<P>(power_low[k], t, power_low[k]) + product_low;
+            let low = low + fused::<P>(power[k], rest, lows);
+            // Rounded are the square, the polynomial, products with half the square and four sums of that size: 4 units of the square.
+            let error = high * fused::<P>(square, 4.25 * UNIT, NEGLECTED);
+            let (value, doubt) = certain(high, low, error);
+            out[k] = f64::from_bits(value.to_bits().wrapping_add(index[k] >> 4 << 52));
+            // What is less than the normal numbers is rounded otherwise.
+            doubts[k] = if x[k] < -1022.0 { u64::MAX } else { doubt };
+        }
+        (out, doubts)
+    }
+
+    const SEM: fn(&Format, Mode, u64) -> u64 = approx::ex2;
+}
+
+struct Lg2;
+
+impl Function for Lg2 {
+    #[inline(always)]
+    fn is_usual(x: f64) -> bool {
+        // In integers: of the comparisons LLVM makes a test of classes, which it has no vectors for.
+        (x.to_bits() & !(1 << 63)).wrapping_sub(1) < f64::INFINITY.to_bits() - 1
+    }
+
+    #[inline(always)]
+    fn unusual(x: f64) -> f64 {
+        let y = if x < 0.0 { NAN64 } else { x };
+        if x == 0.0 { f64::NEG_INFINITY } else { y }
+    }
+
+    #[inline(always)]
+    unsafe fn values<P: Path>(x: &Block<f64>) -> Results {
+        /// 2^64, which makes subnormal numbers normal ones.
+        const UP: f64 = (1u128 << 64) as f64;
+        /// Of log(1 + r) = r - r^2/2 + r^3 (1/3 - r/4 + ...) for |r| < 0.035: what is left out is below 2^-67 of it.
+        const TERMS: [f64; 11] = {
+            let mut terms = [0.0; 11];
+            let mut n = 0;
+            while n < terms.len() {
+                terms[n] = if n % 2 == 1 { -1.0 } else { 1.0 } / (n + 3) as f64;
+                n += 1;
+            }
+            terms
+        };
+        // x = 2^exponent * m, where m is nearer to 1 + index/16 than to the others; it is 1 - 1/64 at least.
+        let (mut index, mut significands, mut exponents) = ([0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
+        for k in 0..BLOCK {
+            let small = x[k].abs() < f64::MIN_POSITIVE;
+            let y = if small { x[k] * UP } else { x[k] };
+            let bits = y.to_bits() & !(1 << 63);
+            index[k] = bits.wrapping_add(1 << 47) >> 48;
+            let biased = index[k] >> 4;
+            significands[k] = f64::from_bits(bits.wrapping_sub(biased << 52).wrapping_add(1023 << 52));
+            let bias = if small { INTEGER + (1023.0 + 64.0) } else { INTEGER + 1023.0 };
+            exponents[k] = f64::from_bits(INTEGER.to_bits() + biased) - bias;
+        }
+        // SAFETY: the caller's promise.
+        let (inverse, logarithm, logarithm_low) = unsafe {
+            let logarithms = (P::look_up(&LOGARITHMS.high, index), P::look_up(&LOGARITHMS.low, index));
+            (P::look_up(&INVERSES, index), logarithms.0, logarithms.1)
+        };
+        let (mut out, mut doubts) = ([0.0; BLOCK], [0; BLOCK]);
+        for k in 0..BLOCK {
+            // Exact: the product is a multiple of 2^-58, or of 2^-57 where it is 2^-5 from 1 or more.
+            let (product, rest) = two_product::<P>(significands[k], inverse[k]);
+            let r = (product - 1.0) + rest;
+            let (square, square_low) = two_product::<P>(r, r);
+            let (high, low) = fast_two_sum(r, -0.5 * square);
+            let cube = r * square;
+            let low = fused::<P>(cube, polynomial::<P, _>(TERMS, r), fused::<P>(-0.5, square_low, low));
+            let (product, product_low) = two_product::<P>(high, LOG2_E.0);
+            let product_low = fused::<P>(low, LOG2_E.0, fused::<P>(high, LOG2_E.1, product_low));
+            // Zero, or more than twice what is added.
+            let base = exponents[k] + logarithm[k];
+            let (high, low) = fast_two_sum(base, product);
+            let low = low + (product_low + logarithm_low[k]);
+            // Rounded are square and cube, the polynomial, products with a third of the cube and five sums of that size, times 1.44: 4.8 units
+            // of the cube.
+            let error = fused::<P>(cube.abs(), 5.0 * UNIT, high.abs() * NEGLECTED);
+            let (value, doubt) = certain(high, low, error);
+            out[k] = if x[k] < 0.0 { NAN64 } else { value };
+            doubts[k] = if x[k] < 0.0 { 0 } else { doubt };
+        }
+        (out, doubts)
+    }
+
+    const SEM: fn(&Format, Mode, u64) -> u64 = approx::lg2;
+}
+
+/// The handler of `.approx.f64`.
+pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
+    if picks.types() != [Type::F64] || picks.mods() != [Mod::Approx] || sources != 1 {
+        return None;
+    }
+    Some(match opcode {
+        Opcode::Ex2 => version::<Rounded<Ex2>>(path),
+        Opcode::Lg2 => version::<Rounded<Lg2>>(path),
+        Opcode::Sin | Opcode::Cos => flags!(circular(path); opcode == Opcode::Cos),
+        _ => return None,
+    })
+}
+
+fn circular<const COSINE: bool>(path: HostPath) -> LaneFn {
+    version::<Rounded<trig::Circular<COSINE>>>(path)
+}

@@ -1,0 +1,213 @@
+//! sin and cos of binary64.
+
+use super::tables::{COSINES, FIRST, PI_2, PI_2_REST, SHARED, SINES, TURNS};
+use super::{Function, NEGLECTED, Results, UNIT, certain};
+use super::{fast_two_sum, inverse_factorials, nearest, polynomial, two_product};
+use crate::float::NAN64;
+use crate::numbers::{fused, two_sum};
+use crate::path::{BLOCK, Block, Path};
+use sem::approx;
+use sem::format::Format;
+use sem::round::Mode;
+use std::f64::consts::FRAC_2_PI;
+
+/// Numbers as quarter turns, in the low bits of integers, and angles from -pi/4 to pi/4 or little beyond, as sums of two. The
+/// second is NaN where more bits would be needed.
+struct Angles {
+    quarters: Block<u64>,
+    high: Block<f64>,
+    low: Block<f64>,
+}
+
+/// Below, a sine is its angle and a cosine is 1.
+const TINY: f64 = 1.0 / (1u64 << 27) as f64;
+
+/// From there on numbers are reduced by [`reduce_large`].
+const LARGE: f64 = (1 << 28) as f64;
+
+/// x - y * z where that has no more than 53 bits, and y * z is zero or nearly x.
+#[inline(always)]
+fn exact_rest<P: Path>(x: f64, y: f64, z: f64) -> f64 {
+    if P::FUSED {
+        return (-y).mul_add(z, x);
+    }
+    let (product, rest) = two_product::<P>(y, z);
+    (x - product) - rest
+}
+
+/// Positive numbers below [`LARGE`], less so many times pi/2.
+#[inline(always)]
+fn reduce<P: Path>(x: &Block<f64>) -> Angles {
+    /// From there on what is left of the Q127 of `sem`, and of the sums here, has 2^-65 of it.
+    const LEAST: f64 = 1.0 / (1u64 << 56) as f64;
+    let mut angles = Angles { quarters: [0; BLOCK], high: [0.0; BLOCK], low: [0.0; BLOCK] };
+    for (k, &x) in x.iter().enumerate() {
+        let (n, bits) = nearest(x * FRAC_2_PI);
+        // A multiple of 2^-53, or of the last place of x where n is zero, and below 1.
+        let first = exact_rest::<P>(x, n, PI_2.0);
+        let (product, rest) = two_product::<P>(n, PI_2.1);
+        let (high, low) = two_sum(first, -product);
+        let low = low - fused::<P>(n, PI_2_REST, rest);
+        angles.low[k] = if high.abs() < LEAST { f64::NAN } else { low };
+        (angles.high[k], angles.quarters[k]) = (high, bits);
+    }
+    angles
+}
+
+/// A positive number less a multiple of 4: from -2 to 2, or a multiple of 4 of the size of the number's last place.
+#[inline(always)]
+fn modulo_4(x: f64) -> f64 {
+    /// The last place of the sums of this and smaller numbers is 4, that of larger numbers is more.
+    const FOURS: f64 = (1u64 << 54) as f64;
+    x - ((x + FOURS) - FOURS)
+}
+
+/// A number less a multiple of 8, or less one of 4 where it is a multiple of 4 itself: from -4 to 4, or as above.
+#[inline(always)]
+fn modulo_8(x: f64) -> f64 {
+    const EIGHTS: f64 = 1.5 * (1u64 << 55) as f64;
+    x - ((x + EIGHTS) - EIGHTS)
+}
+
+/// Positive numbers from [`TINY`] on, less so many times pi/2.
+///
+/// # Safety
+/// As for the methods of [`Path`].
+#[inline(always)]
+unsafe fn reduce_large<P: Path>(x: &Block<f64>) -> Angles {
+    /// From there on what the last piece leaves out, and sums of low parts, 2^-90, are 2^-66 of it.
+    const LEAST: f64 = 1.0 / (1u64 << 24) as f64;
+    /// From there on all numbers are multiples of 4.
+    const FOURS: f64 = (1u64 << 54) as f64;
+    // x = factor * 2^(FIRST + SHARED index), with a factor from 1 to 2^SHARED.
+    let (mut index, mut factors) = ([0; BLOCK], [0.0; BLOCK]);
+    for k in 0..BLOCK {
+        let bits = x[k].to_bits();
+        let exponent = (bits >> 52).wrapping_sub((1023 + FIRST) as u64);
+        // Right for the quotients up to 15.
+        index[k] = (exponent * 993) >> 16;
+        let scale = (index[k] * SHARED as u64).wrapping_add(FIRST as u64);
+        factors[k] = f64::from_bits(bits.wrapping_sub(scale << 52));
+    }
+    // SAFETY: the caller's promise.
+    let turns = unsafe {
+        [
+            P::look_up(&TURNS[0], index),
+            P::look_up(&TURNS[1], index),
+            P::look_up(&TURNS[2], index),
+            P::look_up(&TURNS[3], index),
+        ]
+    };
+    let mut angles = Angles { quarters: [0; BLOCK], high: [0.0; BLOCK], low: [0.0; BLOCK] };
+    for k in 0..BLOCK {
+        let (a, b) = two_product::<P>(factors[k], turns[0][k]);
+        let (c, d) = two_product::<P>(factors[k], turns[1][k]);
+        let (e, f) = two_product::<P>(factors[k], turns[2][k]);
+        // Multiples of 2^-51, and either the first is zero, or b is 1 at most: the sum is exact.
+        let top = if a < FOURS { modulo_4(a) } else { 0.0 } + modulo_8(b);
+        let (sum, rest) = two_sum(top, modulo_4(c));
+        let (small, small_rest) = two_sum(d, e);
+        let (sum, sum_rest) = two_sum(sum, small);
+        let (n, bits) = nearest(sum);
+        let rest = (rest + sum_rest) + (small_rest + fused::<P>(factors[k], turns[3][k], f));
+        let (fraction, fraction_low) = fast_two_sum(sum - n, rest);
+        let (high, low) = two_product::<P>(fraction, PI_2.0);
+        let low = fused::<P>(fraction, PI_2.1, fused::<P>(fraction_low, PI_2.0, low));
+        angles.low[k] = if high.abs() < LEAST { f64::NAN } else { low };
+        (angles.high[k], angles.quarters[k]) = (high, bits);
+    }
+    angles
+}
+
+/// `a` where the mask has a one, else `b`.
+///
+/// # Safety
+/// As for the methods of [`Path`].
+#[inline(always)]
+unsafe fn select<P: Path>(mask: u16, a: Block<f64>, b: Block<f64>) -> Block<f64> {
+    // SAFETY: the caller's promise.
+    unsafe { P::select64(mask, a.map(f64::to_bits), b.map(f64::to_bits)).map(f64::from_bits) }
+}
+
+/// sin, or cos.
+pub(super) struct Circular<const COSINE: bool>;
+
+impl<const COSINE: bool> Function for Circular<COSINE> {
+    #[inline(always)]
+    fn is_usual(x: f64) -> bool {
+        (x.abs() >= TINY) & (x.abs() < f64::INFINITY)
+    }
+
+    #[inline(always)]
+    fn unusual(x: f64) -> f64 {
+        let tiny = match (COSINE, x.abs() < f64::MIN_POSITIVE) {
+            (true, _) => 1.0,
+            (false, true) => 0.0f64.copysign(x),
+            (false, false) => x,
+        };
+        if x.abs() < TINY { tiny } else { NAN64 }
+    }
+
+    #[inline(always)]
+    unsafe fn values<P: Path>(x: &Block<f64>) -> Results {
+        /// Of sin d = d - d^3 (1/3! - d^2/5! + ...) for |d| < 0.032: what is left out is below 2^-74 of it.
+        const SINE: [f64; 4] = inverse_factorials(3, 2, true);
+        /// Of 1 - cos d = d^2 (1/2! - d^2/4! + ...): what is left out is below 2^-71.
+        const COSINE_REST: [f64; 4] = inverse_factorials(2, 2, true);
+        let (magnitudes, mut large) = (x.map(f64::abs), [0; BLOCK]);
+        for k in 0..BLOCK {
+            large[k] = (LARGE.to_bits() - 1).wrapping_sub(magnitudes[k].to_bits());
+        }
+        // SAFETY: the caller's promise.
+        let angles = unsafe {
+            if P::top_bits64(large) != 0 { reduce_large::<P>(&magnitudes) } else { reduce::<P>(&magnitudes) }
+        };
+        // |angle| = index/16 + d
+        let (mut index, mut rests, mut odd) = ([0; BLOCK], [0.0; BLOCK], [0; BLOCK]);
+        for k in 0..BLOCK {
+            let sixteenths;
+            (sixteenths, index[k]) = nearest(angles.high[k].abs() * 16.0);
+            rests[k] = fused::<P>(sixteenths, -1.0 / 16.0, angles.high[k].abs());
+            // In odd quarters it is the cosine of the angle.
+            odd[k] = angles.quarters[k].wrapping_add(u64::from(COSINE)) << 63;
+        }
+        // The value is a cos d + b sin d, but for the sign of b.
+        // SAFETY: the caller's promise.
+        let (a, a_low, b, b_low) = unsafe {
+            let odd = P::top_bits64(odd);
+            let sines = (P::look_up(&SINES.high, index), P::look_up(&SINES.low, index));
+            let cosines = (P::look_up(&COSINES.high, index), P::look_up(&COSINES.low, index));
+            let a = (select::<P>(odd, cosines.0, sines.0), select::<P>(odd, cosines.1, sines.1));
+            let b = (select::<P>(odd, sines.0, cosines.0), select::<P>(odd, sines.1, cosines.1));
+            (a.0, a.1, b.0, b.1)
+        };
+        let (mut out, mut doubts) = ([0.0; BLOCK], [0; BLOCK]);
+        for k in 0..BLOCK {
+            // An angle's sign goes where the sine's does.
+            let sign = angles.high[k].to_bits() & 1 << 63;
+            let signed = |x: f64, sign: u64| f64::from_bits(x.to_bits() ^ sign);
+            let (d, d_low) = (rests[k], signed(angles.low[k], sign));
+            let (a, a_low, b, b_low) = (a[k], a_low[k], signed(b[k], odd[k]), signed(b_low[k], odd[k]));
+            let square = d * d;
+            let sine_rest = square * d * polynomial::<P, _>(SINE, square);
+            let cosine_rest = square * polynomial::<P, _>(COSINE_REST, square);
+            let (product, product_low) = two_product::<P>(b, d);
+            let (high, low) = fast_two_sum(a, product);
+            let lows = fused::<P>(b_low, d, product_low + a_low);
+            let lows = fused::<P>(d_low, fused::<P>(-a, d, b), lows);
+            let low = low + fused::<P>(-b, sine_rest, fused::<P>(-a, cosine_rest, lows));
+            // Rounded are the square, polynomials, products with half the square or a sixth of the cube and five sums of that size, and the
+            // angle's low part counts as if the cosine of d were 1: 4.4 units of the square of a, which is twice the value at most, and 1.2 of
+            // that of d.
+            let error = fused::<P>(square * (3.25 * UNIT), a + high, high * NEGLECTED);
+            let value;
+            (value, doubts[k]) = certain(high, low, error);
+            let quarters = angles.quarters[k].wrapping_add(u64::from(COSINE));
+            let negative = if COSINE { 0 } else { x[k].to_bits() & 1 << 63 };
+            out[k] = signed(value, (quarters & 2) << 62 ^ negative ^ sign & !odd[k]);
+        }
+        (out, doubts)
+    }
+
+    const SEM: fn(&Format, Mode, u64) -> u64 = if COSINE { approx::cos } else { approx::sin };
+}
