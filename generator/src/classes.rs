@@ -47,6 +47,7 @@ pub const CLASSES: &[Class] = &[
     Class { name: "call_by_parameter", signs: &["call (pq)"] },
     Class { name: "indirect_call", signs: &[".callprototype"] },
     Class { name: "recursion", signs: &["sub.u32 %td, %fdepth"] },
+    Class { name: "print", signs: &["vprintf, (pf"] },
     Class { name: "exit", signs: &[" exit;"] },
 ];
 

@@ -1,6 +1,6 @@
 //! A kernel on the reference engine, and on the interpreter in every way.
 
-use ptxvm::{Arg, Buffer, Device, Engine, Error, HostPath, LaunchConfig, LowerOptions, Module};
+use ptxvm::{Arg, Buffer, Device, Engine, Error, HostPath, LaunchConfig, LowerOptions, Module, Output};
 
 use crate::generate::{COUNTER_BYTES, INDEX_BYTES, INPUT_BYTES, result_bytes};
 use crate::program::Kernel;
@@ -126,13 +126,15 @@ fn launch(
         launch = launch.arg(buffer);
     }
     launch = launch.arg(kernel.data as u32).arg(Arg::bytes(contents(32, kernel.data ^ 3)));
+    let output = Output::buffer();
     launch = launch.configure(|config| config.max_steps = Some(STEPS)).configure(configure);
-    launch.run().map_err(fault)?;
+    launch.configure(|config| config.output = output.clone()).run().map_err(fault)?;
     let read = |buffer: &Buffer| {
         let mut data = vec![0; buffer.bytes() as usize];
         buffer.read(0, &mut data).map(|()| data)
     };
-    buffers.iter().map(read).collect::<Result<_, _>>().map_err(fault)
+    let arrays = buffers.iter().map(read).chain([Ok(by_threads(&output.take()))]);
+    arrays.collect::<Result<_, _>>().map_err(fault)
 }
 
 /// A way to run the interpreter.
@@ -209,11 +211,18 @@ pub fn compare(kernel: &Kernel) -> Result<(), Difference> {
     }
 }
 
+/// What was printed, thread by thread: in which order threads print is not said.
+fn by_threads(text: &[u8]) -> Vec<u8> {
+    let mut lines: Vec<&[u8]> = text.split_inclusive(|&byte| byte == b'\n').collect();
+    lines.sort_by_key(|line| line.split(|&byte| byte == b':').next());
+    lines.concat()
+}
+
 /// What differs between two outcomes.
 fn difference(expected: &Outcome, found: &Outcome) -> Option<String> {
     match (expected, found) {
         (Ok(expected), Ok(found)) => {
-            let arrays = expected.iter().zip(found).zip(ARRAYS);
+            let arrays = expected.iter().zip(found).zip(ARRAYS.into_iter().chain(["what is printed"]));
             arrays.filter_map(|((expected, found), name)| different_bytes(name, expected, found)).next()
         }
         (Err(expected), Err(found)) => {
@@ -226,6 +235,9 @@ fn difference(expected: &Outcome, found: &Outcome) -> Option<String> {
 }
 
 fn different_bytes(name: &str, expected: &[u8], found: &[u8]) -> Option<String> {
+    if expected.len() != found.len() {
+        return Some(format!("{name}: {} bytes, reference {}", found.len(), expected.len()));
+    }
     let first = expected.iter().zip(found).position(|(a, b)| a != b)?;
     let count = expected.iter().zip(found).filter(|(a, b)| a != b).count();
     let start = first & !7;

@@ -120,8 +120,10 @@ impl Kernel {
             }
         }
         let body: String = functions.iter().rev().chain([&kernel]).map(String::as_str).collect();
-        let declares =
-            |line: &&str| !line.contains('[') && !line.contains("s_barrier") || is_used(line, &body);
+        let declares = |line: &&str| match line.contains("vprintf") {
+            true => body.contains("vprintf"),
+            false => !line.contains('[') && !line.contains("s_barrier") || is_used(line, &body),
+        };
         let module: String = self.module.lines().filter(declares).map(|line| format!("{line}\n")).collect();
         format!("{module}\n{body}")
     }

@@ -120,12 +120,25 @@ fn check(
     if outcome.code != Some(exit) {
         return Err(format!("expected exit code {exit}\n{}", outcome.transcript()));
     }
+    // On one host thread blocks print in their order.
+    let in_order = asked("--deterministic") || launch.words.join(" ").contains("--threads 1");
     for (wanted, text, name) in
         [(&launch.stdout, &outcome.stdout, "stdout"), (&launch.stderr, &outcome.stderr, "stderr")]
     {
-        if let Some(missing) = wanted.iter().find(|wanted| !text.contains(wanted.as_str())) {
-            return Err(format!("{name} does not contain `{missing}`\n{}", outcome.transcript()));
+        let mut rest = text.as_str();
+        for wanted in wanted {
+            let Some((_, behind)) = rest.split_once(wanted.as_str()) else {
+                return Err(format!("{name} does not contain `{wanted}`\n{}", outcome.transcript()));
+            };
+            rest = if in_order && name == "stdout" { behind } else { text };
         }
+    }
+    // A space stands behind it, so that one number is not taken for the beginning of another.
+    let lines = || outcome.stdout.lines().map(|line| format!("{line} "));
+    if let Some(found) =
+        launch.no_stdout.iter().find(|no| lines().any(|line| line.contains(&format!("{no} "))))
+    {
+        return Err(format!("stdout contains `{found}`\n{}", outcome.transcript()));
     }
     for (index, words) in &launch.out {
         let got = std::fs::read(saved(*index)).map_err(|error| error.to_string())?;

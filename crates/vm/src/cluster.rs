@@ -14,6 +14,7 @@ use crate::fault::Fault;
 use crate::grid::Launch;
 use crate::launch::Place;
 use crate::scalar::LaneRows;
+use crate::team::Team;
 use crate::tensor_memory::TensorMemoryOf;
 use sem::tensor_memory::Misuse;
 
@@ -133,16 +134,18 @@ impl<'l> Cluster<'l> {
         Cluster { launch, ctas, members }
     }
 
-    /// Starts the block with linear index `block` and those that follow it, `blocks` in all; of clusters of several blocks the
-    /// cluster before whose first one there are `block` blocks of others.
-    pub fn start(&mut self, block: u64, blocks: usize) -> Step {
+    /// Starts the blocks of a team, or of a cluster of several blocks.
+    pub fn start(&mut self, team: Team) -> Step {
         let Some(members) = &self.members else {
-            return self.ctas.iter_mut().try_for_each(|cta| cta.start(block, blocks));
+            return self.ctas.iter_mut().try_for_each(|cta| cta.start(team));
         };
         members.reset();
-        let cluster = block / self.ctas.len() as u64;
+        let cluster = team.first / self.ctas.len() as u64;
         let mut ranks = (0..).zip(&mut self.ctas);
-        ranks.try_for_each(|(rank, cta)| cta.start(self.launch.block_of_cluster(cluster, rank), 1))
+        ranks.try_for_each(|(rank, cta)| {
+            let first = self.launch.block_of_cluster(cluster, rank);
+            cta.start(Team { first, blocks: 1, stride: 1 })
+        })
     }
 
     /// Gives every block a turn.

@@ -15,6 +15,7 @@ use crate::limits::Stop;
 use crate::mask::{Mask, WARP_LANES};
 use crate::memory::{shared_base, shared_rank};
 use crate::scalar::LaneRows;
+use crate::team::Team;
 use crate::tensor_memory::TensorMemoryOf;
 use sem::tensor_memory::Misuse;
 
@@ -390,15 +391,24 @@ impl<'l> Cta<'l> {
         Cta { launch, shared, chunks, order, random: 0 }
     }
 
-    /// Starts the block with linear index `block`, and those that follow it: `blocks` in all.
-    pub fn start(&mut self, block: u64, blocks: usize) -> Step {
-        self.shared.reset(blocks, self.launch.config.block_threads() as usize);
-        self.random = self.launch.config.schedule.unwrap_or(0) ^ block.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.chunks.iter_mut().try_for_each(|chunk| chunk.start(block, blocks, &mut self.shared))
+    /// Starts the blocks of a team.
+    pub fn start(&mut self, team: Team) -> Step {
+        self.shared.reset(team.blocks, self.launch.config.block_threads() as usize);
+        self.random =
+            self.launch.config.schedule.unwrap_or(0) ^ team.first.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.chunks.iter_mut().try_for_each(|chunk| chunk.start(team, &mut self.shared))
     }
 
     /// Gives every chunk a turn.
     pub fn step(&mut self, observer: &mut impl Observer) -> Step<Progress> {
+        let result = self.give_turns(observer);
+        if let Err(fault) = &result {
+            self.chunks.iter_mut().for_each(|chunk| chunk.print_until(fault));
+        }
+        result
+    }
+
+    fn give_turns(&mut self, observer: &mut impl Observer) -> Step<Progress> {
         self.shared.follow_cluster();
         if self.launch.shuffled {
             for i in (1..self.order.len()).rev() {

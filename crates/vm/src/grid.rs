@@ -491,7 +491,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
         self.flight.retain(|flight| flight.block < end && !flight.spinning);
         self.stuck = 0;
         let teams = &self.work.teams;
-        while self.taken.end > self.taken.start && teams.members(self.taken.end - 1).0 >= end {
+        while self.taken.end > self.taken.start && teams.members(self.taken.end - 1).first >= end {
             self.taken.end -= 1;
         }
         self.start_more |= self.flight.is_empty();
@@ -546,9 +546,10 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
             && self.has_room()
             && let Some(team) = self.take()
         {
-            let (block, blocks) = self.work.teams.members(team);
+            let team = self.work.teams.members(team);
+            let (block, blocks) = (team.first, team.blocks);
             let mut cluster = self.idle.pop().unwrap_or_else(|| Box::new(Cluster::new(launch, code, rows)));
-            cluster.start(block, blocks).map_err(|fault| (block, LaunchError::Fault(fault)))?;
+            cluster.start(team).map_err(|fault| (block, LaunchError::Fault(fault)))?;
             self.flight.push_front(Flight { block, blocks, cluster, spinning: false, stuck: false });
         }
         let Some(Flight { block, blocks, mut cluster, stuck, .. }) = self.flight.pop_front() else {

@@ -32,6 +32,8 @@ pub(crate) struct Kernel {
     pub param_bytes: u64,
     /// Its blocks do not run together in a team.
     pub apart: bool,
+    /// It may call `vprintf`.
+    pub prints: bool,
     /// It has instructions that know the lanes of a warp.
     pub sees_warps: bool,
     /// It may wait for the grid.
@@ -70,16 +72,18 @@ impl Kernel {
         let (layout, param_bytes) = param_layout(&module.functions[entry.index()]);
         let functions = || reached.iter().zip(&program.functions).filter(|(reached, _)| **reached);
         let names = reached.iter().zip(&module.functions).filter(|(reached, _)| **reached);
-        let mut names = names.map(|(_, function)| Builtin::of(&function.name));
+        let names = || names.clone().map(|(_, function)| function.name.as_str());
+        let calls = |builtin| names().any(|name| Builtin::of(name) == Some(builtin));
         Kernel {
             entry,
             refused,
             param_offsets: layout.iter().map(|&(offset, _)| offset).collect(),
             param_bytes,
             sees_warps: sees_warps(functions().map(|(_, function)| function.as_ref())),
-            apart: keeps_blocks_apart(functions().map(|(_, function)| function.as_ref())),
+            apart: keeps_blocks_apart(names().zip(functions().map(|(_, function)| function.as_ref()))),
+            prints: calls(Builtin::Printf),
             undoable: Undoable::default(),
-            waits_for_grid: names.any(|builtin| builtin == Some(Builtin::GridSynchronize)),
+            waits_for_grid: calls(Builtin::GridSynchronize),
             shared: SharedVariable::used(module, &reached),
             layout: Mutex::default(),
             widths: functions().filter_map(|(_, function)| Some(widths(function.as_ref()?))).collect(),

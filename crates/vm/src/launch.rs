@@ -48,7 +48,8 @@ pub struct LaunchConfig {
     /// faults ends the launch for those above it; those below that are in flight go on for some turns, and the lowest that has
     /// faulted by then is named. Small blocks that run together, as a team, go from instruction to instruction side by side,
     /// and all of them end where the first one faults: so a block is named that faults at an earlier instruction than one
-    /// below it, and of those that fault at the same instruction the lowest.
+    /// below it, and of those that fault at the same instruction the lowest. What the blocks of a team print comes out block by block, up to
+    /// the one that faulted; where it faulted in a path of its own, those below it run to their ends first.
     pub deterministic: bool,
     /// Run warps in an order shuffled by this seed, with small budgets: brings out missing barriers.
     pub schedule: Option<u64>,

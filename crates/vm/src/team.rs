@@ -3,10 +3,9 @@
 //! A chunk has room for more threads than most blocks have, and what a chunk does costs hardly more for more lanes: so it
 //! takes several blocks at a time, a *team*, if nothing keeps them apart.
 
-use std::ops::Range;
-
 use ir::{AccessKind, OpKind, Terminator, WarpOp};
 
+use crate::builtin::Builtin;
 use crate::grid::Launch;
 use crate::mask::{CHUNK_LANES, GROUP_LANES, WARP_LANES};
 use crate::registers::REGISTER_LIMIT;
@@ -18,16 +17,25 @@ const SHARED_BYTES: u64 = 128 * 1024;
 const SMALL_BLOCKS: usize = 256;
 const SMALL_BLOCKS_SHARED: usize = 64;
 
+/// Rows of the grid with so many threads, or more, fill chunks well enough.
+const WIDE_ROW: u64 = 512;
+/// Where no row of the grid has more threads than this, teams go over the ends of rows. What depends on `%ctaid` is no scalar then,
+/// which costs less than chunks of so few lanes.
+const NARROW_ROW: u64 = 64;
+
+/// The most teams that lie side by side: blocks that wait for those with lower indices need all of them in flight, of which a host thread
+/// keeps [`RESIDENT_BLOCKS`](crate::grid::RESIDENT_BLOCKS).
+const SIDE_BY_SIDE: u64 = 256;
+
 /// How the blocks of a launch are dealt to chunks.
 #[derive(Clone, Copy)]
 pub(crate) struct Teams {
-    /// Blocks of a team, which follow each other along the grid's [`axis`]; the last team of a row may have fewer.
+    /// Blocks of a team; the last team of a row may have fewer.
     pub blocks: usize,
     /// Lanes of a chunk: all threads of a team, or some of one block.
     pub lanes: usize,
-    /// Blocks of a row of the grid.
-    width: u64,
-    /// The blocks that are run.
+    row: Row,
+    /// The blocks that are run: whole rows, unless blocks of a row have consecutive indices.
     range: (u64, u64),
     /// The first team that has some of them.
     first: u64,
@@ -35,9 +43,76 @@ pub(crate) struct Teams {
     cluster: u64,
 }
 
-/// The axis along which blocks of a team follow each other: the first in which the grid has several.
-pub(crate) fn axis(grid: [u32; 3]) -> usize {
+/// Blocks of the grid from which teams are taken one after the other: a row along one of its axes, or all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Row {
+    blocks: u64,
+    /// From the linear index of a block to that of the next one in the row: so many rows lie side by side.
+    stride: u64,
+}
+
+/// Blocks that run together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Team {
+    /// Linear index in the grid of the first block. Of clusters of several blocks, so many blocks have the clusters before.
+    pub first: u64,
+    pub blocks: usize,
+    /// From the linear index of a block to that of the next.
+    pub stride: u64,
+}
+
+impl Team {
+    /// The linear index of one of its blocks.
+    #[inline]
+    pub fn block(&self, index: usize) -> u64 {
+        self.first + index as u64 * self.stride
+    }
+}
+
+/// The axis along which `%ctaid` steps by one from block to block of a team; none where they go over the end of a row.
+pub(crate) fn axis_along(grid: [u32; 3], first: [u32; 3], team: Team) -> Option<usize> {
+    let mut stride = 1;
+    for axis in 0..3 {
+        let extent = u64::from(grid[axis].max(1));
+        if extent > 1 && stride == team.stride {
+            return (u64::from(first[axis]) + team.blocks as u64 <= extent).then_some(axis);
+        }
+        stride *= extent;
+    }
+    Some(0)
+}
+
+/// The axis along which `%ctaid` of blocks that follow each other begins to differ: the first in which the grid has several.
+fn axis(grid: [u64; 3]) -> usize {
     grid.iter().position(|&extent| extent > 1).unwrap_or(0)
+}
+
+impl Row {
+    /// The rows along an axis of the grid.
+    fn along(grid: [u64; 3], axis: usize) -> Row {
+        Row { blocks: grid[axis], stride: grid[..axis].iter().product() }
+    }
+
+    /// The rows of which teams of up to so many blocks of so many threads are taken. `in_order`: blocks of a team must have consecutive
+    /// indices.
+    fn of(grid: [u64; 3], threads: u64, blocks: u64, in_order: bool) -> Row {
+        let size = |row: &Row| row.blocks.min(blocks);
+        let first = Row::along(grid, axis(grid));
+        if blocks == 1 {
+            return first;
+        }
+        let mut best = first;
+        if !in_order && size(&first) * threads < WIDE_ROW {
+            for other in (0..3).map(|axis| Row::along(grid, axis)) {
+                // What lies side by side in memory should stay so.
+                if other.stride <= SIDE_BY_SIDE && size(&other) >= 2 * size(&best) {
+                    best = other;
+                }
+            }
+        }
+        let all = Row { blocks: grid.iter().product(), stride: 1 };
+        if size(&best) * threads <= NARROW_ROW && size(&all) > size(&best) { all } else { best }
+    }
 }
 
 /// How many blocks of so many threads, which are no multiple of a warp, run together: they should fill groups of lanes.
@@ -53,7 +128,6 @@ impl Teams {
         let config = &launch.config;
         let threads = config.block_threads() as usize;
         let grid = config.grid.map(|n| u64::from(n.max(1)));
-        let width = grid[axis(config.grid)];
         let range = config.block_range();
         let mut most = if launch.shuffled { WARP_LANES } else { CHUNK_LANES };
         // Functions with very many registers run in smaller chunks.
@@ -78,27 +152,42 @@ impl Teams {
         // Enough for all host threads. How many these are shows only where blocks race: in the order in which they come to an
         // atomic operation, and in the clock.
         let fair = (range.end - range.start) / (2 * host_threads as u64);
-        let blocks = blocks.min(fair).min(width).max(1);
+        let blocks = blocks.min(fair).max(1);
+        // Of a part of the grid, rows may not be whole. What is printed comes out team by team.
+        let in_order = config.blocks.is_some() || launch.kernel.prints;
+        let row = Row::of(grid, threads as u64, blocks, in_order);
+        let blocks = blocks.min(row.blocks);
         // As many teams of about the same size.
-        let blocks = if whole_warps { width.div_ceil(width.div_ceil(blocks)) } else { blocks } as usize;
+        let blocks =
+            if whole_warps { row.blocks.div_ceil(row.blocks.div_ceil(blocks)) } else { blocks } as usize;
         let lanes = (threads * blocks).next_multiple_of(GROUP_LANES).min(most);
-        Teams { cluster: launch.cluster_blocks().into(), ..Teams::new(blocks, lanes, width, range) }
+        Teams {
+            cluster: launch.cluster_blocks().into(),
+            ..Teams::new(blocks, lanes, row, (range.start, range.end))
+        }
     }
 
-    fn new(blocks: usize, lanes: usize, width: u64, range: Range<u64>) -> Teams {
-        let mut teams = Teams { blocks, lanes, width, range: (range.start, range.end), first: 0, cluster: 1 };
-        teams.first = teams.of_block(range.start);
+    fn new(blocks: usize, lanes: usize, row: Row, range: (u64, u64)) -> Teams {
+        let mut teams = Teams { blocks, lanes, row, range, first: 0, cluster: 1 };
+        teams.first = teams.of_block(range.0);
         teams
     }
 
-    /// Teams of a row of the grid.
+    /// Teams of a row.
     fn in_row(&self) -> u64 {
-        self.width.div_ceil(self.blocks as u64)
+        self.row.blocks.div_ceil(self.blocks as u64)
     }
 
-    /// The team of a block, among those of the whole grid.
+    /// The team of a block, among those of the whole grid: teams that lie side by side come one after the other, so that the first blocks of
+    /// teams are in ascending order.
     fn of_block(&self, block: u64) -> u64 {
-        block / self.width * self.in_row() + block % self.width / self.blocks as u64
+        let Row { blocks, stride } = self.row;
+        // Divisions are slow.
+        let (side, along) = if stride == 1 { (0, block) } else { (block % stride, block / stride) };
+        let (row, column) = if along < blocks { (0, along) } else { (along / blocks, along % blocks) };
+        let first_of_row = if row == 0 { 0 } else { row * self.in_row() };
+        let column = if column == 0 { 0 } else { column / self.blocks as u64 };
+        (first_of_row + column) * stride + side
     }
 
     /// Number of teams.
@@ -111,30 +200,39 @@ impl Teams {
         }
     }
 
-    /// The first block of a team, and the number of its blocks. Blocks of clusters are counted cluster by cluster.
-    pub fn members(&self, team: u64) -> (u64, usize) {
+    /// The blocks of a team. Blocks of clusters are counted cluster by cluster.
+    pub fn members(&self, team: u64) -> Team {
         if self.cluster > 1 {
-            return (team * self.cluster, self.cluster as usize);
+            return Team { first: team * self.cluster, blocks: self.cluster as usize, stride: 1 };
         }
-        let (team, in_row) = (self.first + team, self.in_row());
+        let (team, in_row, Row { blocks, stride }) = (self.first + team, self.in_row(), self.row);
         // Divisions are slow.
+        let (side, team) = if stride == 1 { (0, team) } else { (team % stride, team / stride) };
         let (row, column) = if team < in_row { (0, team) } else { (team / in_row, team % in_row) };
         let column = column * self.blocks as u64;
-        let start = row * self.width + column;
-        let end = start + (self.blocks as u64).min(self.width - column);
+        let first = (row * blocks + column) * stride + side;
+        let count = (self.blocks as u64).min(blocks - column);
+        if stride > 1 {
+            return Team { first, blocks: count as usize, stride };
+        }
         // Only the first and the last team can have blocks that are not run.
-        let (start, end) = (start.max(self.range.0), end.min(self.range.1));
-        (start, (end - start) as usize)
+        let (start, end) = (first.max(self.range.0), (first + count).min(self.range.1));
+        Team { first: start, blocks: (end - start) as usize, stride }
     }
 }
 
-/// Among the functions that a kernel can reach (nothing for those without a body) are instructions that know one block only, or
+/// Among the functions that a kernel can reach (those without a body by their names) are instructions that know one block only, or
 /// whose order shows.
-pub(crate) fn keeps_blocks_apart<'a>(functions: impl Iterator<Item = Option<&'a ir::Function>>) -> bool {
+pub(crate) fn keeps_blocks_apart<'a>(
+    functions: impl Iterator<Item = (&'a str, Option<&'a ir::Function>)>,
+) -> bool {
     let mut functions = functions;
-    functions.any(|function| match function {
-        // Builtins print, allocate, or wait for the grid.
-        None => true,
+    functions.any(|(name, function)| match function {
+        // Blocks that come later get what earlier ones give back.
+        None => matches!(
+            Builtin::of(name),
+            Some(Builtin::Malloc | Builtin::Free | Builtin::GroupHandle | Builtin::GridSynchronize)
+        ),
         Some(function) => {
             function.ops.iter().any(|op| is_alone(&op.kind))
                 || function.blocks.iter().any(|b| matches!(b.terminator, Terminator::ClusterBarrier { .. }))
@@ -186,19 +284,89 @@ mod tests {
     fn every_block_is_in_one_team() {
         for (width, rows, blocks) in [(1, 1, 1), (7, 1, 2), (7, 3, 3), (8, 2, 4), (3, 5, 3), (9, 4, 8)] {
             let total = width * rows;
-            let teams = Teams::new(blocks, 32 * blocks, width, 0..total);
-            let blocks_of = |teams: &Teams| -> Vec<u64> {
-                let members = (0..teams.count()).map(|team| teams.members(team));
-                members.flat_map(|(first, count)| first..first + count as u64).collect()
-            };
+            let row = Row { blocks: width, stride: 1 };
+            let teams = Teams::new(blocks, 32 * blocks, row, (0, total));
             assert_eq!(blocks_of(&teams), (0..total).collect::<Vec<_>>(), "{width} {rows} {blocks}");
-            for range in (0..total).flat_map(|start| (start + 1..=total).map(move |end| start..end)) {
-                let part = Teams::new(blocks, 32 * blocks, width, range.clone());
-                assert_eq!(blocks_of(&part), range.collect::<Vec<_>>(), "{width} {rows} {blocks}");
+            for range in (0..total).flat_map(|start| (start + 1..=total).map(move |end| (start, end))) {
+                let part = Teams::new(blocks, 32 * blocks, row, range);
+                assert_eq!(
+                    blocks_of(&part),
+                    (range.0..range.1).collect::<Vec<_>>(),
+                    "{width} {rows} {blocks}"
+                );
             }
             // No team goes on in the next row.
-            let within = |(first, count): (u64, usize)| first / width == (first + count as u64 - 1) / width;
+            let within = |team: Team| team.first / width == team.block(team.blocks - 1) / width;
             assert!((0..teams.count()).all(|team| within(teams.members(team))));
         }
+    }
+
+    /// The blocks of all teams, one team after the other.
+    fn blocks_of(teams: &Teams) -> Vec<u64> {
+        let members = (0..teams.count()).map(|team| teams.members(team));
+        members.flat_map(|team| (0..team.blocks).map(move |index| team.block(index))).collect()
+    }
+
+    #[test]
+    fn blocks_of_a_team_differ_along_its_row() {
+        let place = |index: u64, [nx, ny, _]: [u64; 3]| [index % nx, index / nx % ny, index / (nx * ny)];
+        for grid in [[1, 1, 1], [7, 1, 40], [3, 50, 2], [2, 3, 9], [1, 4, 30], [5, 5, 1]] {
+            let total: u64 = grid.iter().product();
+            for (axis, blocks) in (0..3).flat_map(|axis| (1..9).map(move |blocks| (axis, blocks))) {
+                let teams = Teams::new(blocks, 32 * blocks, Row::along(grid, axis), (0, total));
+                let mut all = blocks_of(&teams);
+                all.sort_unstable();
+                assert_eq!(all, (0..total).collect::<Vec<_>>(), "{grid:?} along {axis} by {blocks}");
+                let firsts = (0..teams.count()).map(|team| teams.members(team).first);
+                assert!(firsts.is_sorted(), "{grid:?} along {axis} by {blocks}");
+                for team in (0..teams.count()).map(|team| teams.members(team)) {
+                    assert!((1..=blocks).contains(&team.blocks));
+                    for index in 0..team.blocks {
+                        let mut wanted = place(team.first, grid);
+                        wanted[axis] += index as u64;
+                        assert_eq!(
+                            place(team.block(index), grid),
+                            wanted,
+                            "{grid:?} along {axis} by {blocks}"
+                        );
+                        assert_eq!(teams.members(teams.of_block(team.block(index))), team);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_lie_along_an_axis_or_go_over_the_ends_of_rows() {
+        let along = |grid, first, blocks, stride| axis_along(grid, first, Team { first: 0, blocks, stride });
+        assert_eq!(along([1, 1, 1], [0, 0, 0], 1, 1), Some(0));
+        assert_eq!(along([8, 3, 10], [3, 1, 2], 5, 1), Some(0));
+        assert_eq!(along([1, 9, 10], [0, 1, 2], 8, 1), Some(1));
+        assert_eq!(along([1, 1, 10], [0, 0, 2], 8, 1), Some(2));
+        assert_eq!(along([8, 3, 10], [3, 0, 2], 3, 8), Some(1));
+        assert_eq!(along([8, 3, 10], [3, 1, 2], 8, 24), Some(2));
+        // Into the next row, and to the block above the first.
+        assert_eq!(along([8, 3, 10], [3, 1, 2], 6, 1), None);
+        assert_eq!(along([8, 3, 10], [3, 1, 2], 9, 1), None);
+        assert_eq!(along([1, 9, 10], [0, 1, 2], 9, 1), None);
+    }
+
+    #[test]
+    fn teams_fill_chunks_whatever_the_grid() {
+        let along = Row::along;
+        let row = |grid, threads, blocks| Row::of(grid, threads, blocks, false);
+        // Rows in x are wide enough, or no others are wider.
+        assert_eq!(row([100, 100, 1], 32, 32), along([100, 100, 1], 0));
+        assert_eq!(row([4, 100, 1], 128, 8), along([4, 100, 1], 0));
+        assert_eq!(row([20, 30, 1], 8, 128), along([20, 30, 1], 0));
+        // Those in y or in z are.
+        assert_eq!(row([2, 100, 5], 32, 32), along([2, 100, 5], 1));
+        assert_eq!(row([7, 3, 4000], 1, 256), along([7, 3, 4000], 2));
+        // Too many rows would lie side by side.
+        assert_eq!(row([64, 64, 1000], 4, 256), along([64, 64, 1000], 0));
+        // None are wide, or blocks must come in order.
+        assert_eq!(row([5, 5, 5], 4, 64), Row { blocks: 125, stride: 1 });
+        assert_eq!(Row::of([7, 1, 4000], 1, 256, true), Row { blocks: 28_000, stride: 1 });
+        assert_eq!(Row::of([7, 1, 4000], 32, 32, true), along([7, 1, 4000], 0));
     }
 }

@@ -24,6 +24,8 @@ pub const INPUT_BYTES: usize = 4096;
 pub const INDEX_BYTES: usize = 256;
 /// Bytes of the counters that all threads add to.
 pub const COUNTER_BYTES: usize = 1024;
+/// How a thread prints: its number, and two registers.
+const PRINTED: &str = "%u: %x %llx\n";
 /// How deep statements nest.
 const DEPTH: usize = 3;
 
@@ -60,6 +62,8 @@ struct Generator<'r, 'b> {
     stride: usize,
     /// Some threads may have ended.
     exits: bool,
+    /// Threads print.
+    prints: bool,
     /// Statements that may still be made.
     budget: usize,
 }
@@ -76,6 +80,7 @@ pub fn generate(random: &mut Random) -> Kernel {
     let shared_bytes = if threads <= 256 { *random.pick(&[16, 32, 48]) } else { 16 };
     let stride = (threads * blocks).next_multiple_of(16);
     let budget = 4 + random.below(30);
+    let prints = random.percent(10);
     let mut generator = Generator {
         random,
         dialect,
@@ -87,6 +92,7 @@ pub fn generate(random: &mut Random) -> Kernel {
         shared_bytes,
         stride,
         exits: false,
+        prints,
         budget,
     };
     let kernel = generator.kernel();
@@ -134,10 +140,15 @@ fn extents(random: &mut Random) -> ([u32; 3], [u32; 3]) {
         _ => (80 / threads).clamp(1, 100),
     };
     let blocks = 1 + random.below(most as usize) as u32;
-    let grid = match random.below(4) {
+    // Rows of few blocks, and many of them: teams then go along another axis, or over the ends of rows.
+    let narrow = if threads <= 32 { blocks.max(4 + random.below(8) as u32) } else { blocks };
+    let grid = match random.below(7) {
         0 => [1, blocks, 1],
         1 if blocks > 1 => [blocks.div_ceil(2), 2, 1],
         2 if blocks > 3 => [blocks.div_ceil(4), 2, 2],
+        3 => [2, narrow.div_ceil(2), 1],
+        4 => [1 + random.below(2) as u32, 2, narrow.div_ceil(4)],
+        5 if narrow > 8 => [3, 2, narrow.div_ceil(6)],
         _ => [blocks, 1, 1],
     };
     (block, grid)
@@ -157,6 +168,9 @@ impl Generator<'_, '_> {
         let _ = writeln!(text, ".shared .align 16 .b32 s_same[16];");
         let _ = writeln!(text, ".shared .align 16 .b8 s_bulk[64];");
         let _ = writeln!(text, ".shared .align 8 .b64 s_barrier;");
+        let format: Vec<String> = PRINTED.bytes().chain([0]).map(|byte| byte.to_string()).collect();
+        let _ = writeln!(text, ".global .b8 g_text[{}] = {{{}}};", format.len(), format.join(", "));
+        let _ = writeln!(text, ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 v);");
         text
     }
 
@@ -393,6 +407,7 @@ impl Generator<'_, '_> {
                 0..30 => self.pure(),
                 30..36 => self.idiom(),
                 36..52 => self.access(place),
+                52..57 if self.prints && self.random.percent(50) => Some(self.print()),
                 52..57 => self.interleaved(place),
                 57..61 => self.atomic(place),
                 61..68 => self.warp(place),

@@ -11,6 +11,7 @@ pub struct Launch {
     pub words: Vec<String>,
     pub exit: i32,
     pub stdout: Vec<String>,
+    pub no_stdout: Vec<String>,
     pub stderr: Vec<String>,
     /// Argument and its expected elements.
     pub out: Vec<(usize, Vec<String>)>,
@@ -30,7 +31,7 @@ pub fn parse(text: &str) -> Result<Vec<Launch>, String> {
             launches.push(Launch { words, ..Launch::default() });
             continue;
         }
-        let is_key = matches!(key, "EXIT" | "STDOUT" | "STDERR") || key.starts_with("OUT ");
+        let is_key = matches!(key, "EXIT" | "STDOUT" | "NO STDOUT" | "STDERR") || key.starts_with("OUT ");
         if !is_key {
             continue;
         }
@@ -38,6 +39,7 @@ pub fn parse(text: &str) -> Result<Vec<Launch>, String> {
         match key {
             "EXIT" => launch.exit = value.parse().map_err(|_| format!("EXIT: {value}"))?,
             "STDOUT" => launch.stdout.push(value.to_owned()),
+            "NO STDOUT" => launch.no_stdout.push(value.to_owned()),
             "STDERR" => launch.stderr.push(value.to_owned()),
             _ => {
                 let index = key["OUT ".len()..].parse().map_err(|_| format!("`{key}`"))?;

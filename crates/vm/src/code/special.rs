@@ -104,11 +104,12 @@ impl Special {
         matches!(self, Ctaid(_) | ClusterId(_) | ClusterCtaid(_) | ClusterRank)
     }
 
-    /// Its value in all lanes of a chunk, if it steps evenly.
+    /// Its value in all lanes of a chunk, if it steps evenly. `ctaids` are those of its first and last block; `along` is the axis along which
+    /// `%ctaid` steps by one from block to block, if there is one.
     pub fn scalar(
         self,
         launch: &Launch,
-        ctaid: [u32; 3],
+        (ctaids, along): ([[u32; 3]; 2], Option<usize>),
         first_thread: u32,
         rows: LaneRows,
     ) -> Option<Scalar> {
@@ -123,16 +124,20 @@ impl Special {
             Special::Uniform(of) => Some(Scalar::uniform(of(launch))),
             // Blocks of clusters of several have a chunk of their own.
             Special::ClusterId(axis) if launch.cluster_blocks() == 1 => {
-                Special::Ctaid(axis).scalar(launch, ctaid, first_thread, rows)
+                Special::Ctaid(axis).scalar(launch, (ctaids, along), first_thread, rows)
             }
             Special::ClusterId(_) | Special::ClusterCtaid(_) | Special::ClusterRank => {
-                Some(Scalar::uniform(self.value(launch, ctaid, first_thread)))
+                Some(Scalar::uniform(self.value(launch, ctaids[0], first_thread)))
             }
-            // Blocks of a chunk follow each other along one axis.
-            Special::Ctaid(axis) => Some(Scalar {
-                block_stride: u64::from(axis == crate::team::axis(launch.config.grid) && rows.blocks() > 1),
-                ..Scalar::uniform(ctaid[axis].into())
-            }),
+            Special::Ctaid(axis) => {
+                let [first, last] = ctaids;
+                let block_stride = u64::from(along == Some(axis) && rows.blocks() > 1);
+                // Where blocks go over the ends of rows, those of a plane have the same `%ctaid.z`.
+                let same =
+                    launch.config.grid[axis] <= 1 || (axis..3).all(|other| first[other] == last[other]);
+                let scalar = Scalar { block_stride, ..Scalar::uniform(first[axis].into()) };
+                (along.is_some() || same).then_some(scalar)
+            }
             Special::Tid(0) if same_rows => Some(Scalar { base: 0, step: 1, pitch: 0, block_stride: 0 }),
             Special::Tid(0) if first / nx == last / nx || ny * nz == 1 => {
                 Some(Scalar::linear(first % nx, 1, rows))

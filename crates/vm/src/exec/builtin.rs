@@ -171,8 +171,18 @@ impl Chunk<'_> {
     }
 
     fn print(&mut self, site: &Site, mask: Mask, shared: &Shared) -> Step {
+        for block in 0..self.block_masks.len() {
+            let lanes = mask & self.block_masks[block];
+            if !lanes.is_empty() {
+                self.print_of_block(site, block, lanes, shared)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn print_of_block(&mut self, site: &Site, block: usize, lanes: Mask, shared: &Shared) -> Step {
         let mut text = Vec::new();
-        for lane in mask {
+        for lane in lanes {
             let (format, buffer) = (self.argument(site, 0, lane), self.argument(site, 1, lane));
             let taken = if format == 0 {
                 -1
@@ -181,13 +191,13 @@ impl Chunk<'_> {
                 let result = printf::Arguments::string(&mut values, format, usize::MAX)
                     .and_then(|format| printf::print(&format, &mut values, &mut text));
                 if result.is_err() {
-                    self.launch.config.output.write(&text);
+                    self.print_text(block, &text);
                 }
                 result? as i32
             };
             self.set_result(site, lane, u64::from(taken as u32));
         }
-        self.launch.config.output.write(&text);
+        self.print_text(block, &text);
         Ok(())
     }
 

@@ -23,6 +23,7 @@ mod moves;
 mod observe;
 mod path;
 mod plan;
+mod print;
 mod pure;
 mod resolve;
 mod stack;
@@ -48,6 +49,7 @@ use crate::mask::{GROUP_LANES, Mask};
 use crate::memory::{LocalMemory, shared_base};
 use crate::registers::{Registers, SlotRef};
 use crate::scalar::LaneRows;
+use crate::team::{Team, axis_along};
 use active::{Active, Everyone};
 use copy::Copies;
 use frame::Frames;
@@ -102,8 +104,12 @@ pub(crate) struct Chunk<'l> {
     everyone: Everyone,
     /// The lanes of each block.
     block_masks: Vec<Mask>,
-    /// `%ctaid` of the block of lane 0; others follow it along one axis.
-    ctaid: [u32; 3],
+    /// Its blocks, or the one that it has a part of.
+    team: Team,
+    /// `%ctaid` of the first and of the last block.
+    ctaids: [[u32; 3]; 2],
+    /// The axis along which `%ctaid` steps by one from block to block; none where blocks follow each other over the ends of rows.
+    along: Option<usize>,
     /// Where the block's shared memory begins among the addresses of `.shared::cluster`.
     shared_base: u64,
     /// Slots of the running path's window that other paths need, a bit each. Empty when nobody waits.
@@ -137,6 +143,8 @@ pub(crate) struct Chunk<'l> {
     stacks: Vec<u32>,
     /// Its blocks have started, and nothing has run.
     begins: bool,
+    printed: print::Printed,
+    put_off: Option<print::PutOff>,
 }
 
 impl<'l> Chunk<'l> {
@@ -169,7 +177,9 @@ impl<'l> Chunk<'l> {
                     (0..blocks).map(|block| Mask::range(block * lanes, (block + 1) * lanes)).collect()
                 }
             },
-            ctaid: [0; 3],
+            team: Team::default(),
+            ctaids: [[0; 3]; 2],
+            along: None,
             shared_base: shared_base(rank),
             needed: Vec::new(),
             needed_changed: false,
@@ -187,6 +197,8 @@ impl<'l> Chunk<'l> {
             matrices: None,
             stacks: Vec::new(),
             begins: false,
+            printed: print::Printed::default(),
+            put_off: None,
         }
     }
 
@@ -194,15 +206,19 @@ impl<'l> Chunk<'l> {
         self.code.functions.get(index as usize)?.as_ref()
     }
 
-    /// Starts so many blocks from `block` on, or part of one: all threads at the kernel's entry.
-    pub fn start(&mut self, block: u64, blocks: usize, shared: &mut Shared) -> Step {
-        self.ctaid = self.launch.ctaid(block);
+    /// Starts the blocks of a team, or part of one: all threads at the kernel's entry.
+    pub fn start(&mut self, team: Team, shared: &mut Shared) -> Step {
+        self.team = team;
+        self.ctaids = [self.launch.ctaid(team.first); 2];
+        self.along = axis_along(self.launch.config.grid, self.ctaids[0], team);
+        self.ctaids[1] = self.ctaid_of(team.blocks - 1);
         let rows = self.registers.rows();
-        if rows.blocks() > 1 && self.everyone.threads != blocks * rows.block_lanes() {
-            self.everyone = Everyone::new(blocks * rows.block_lanes(), self.lanes);
+        if rows.blocks() > 1 && self.everyone.threads != team.blocks * rows.block_lanes() {
+            self.everyone = Everyone::new(team.blocks * rows.block_lanes(), self.lanes);
         }
         self.alive = self.everyone.mask;
         self.begins = true;
+        self.begin_printing();
         self.paths.clear();
         self.copies.clear();
         self.stacks.clear();
@@ -229,9 +245,10 @@ impl<'l> Chunk<'l> {
         // Paths are large: it stays where it is.
         let mut path = Path { mask: Mask::EMPTY, frame: 0, block: 0, wait: Wait::Ready, yields: 0 };
         while self.pick(shared, &mut path) {
-            let yielded = self.run_path(&mut path, shared, budget, &mut spinning, observer);
+            let result = self.run_path(&mut path, shared, budget, &mut spinning, observer);
             self.registers.unpack();
-            if yielded? {
+            let yielded = result.or_else(|fault| self.end_blocks(fault, &mut path).map(|()| false))?;
+            if yielded {
                 path.yields += 1;
             }
             if !path.mask.is_empty() {
@@ -241,9 +258,13 @@ impl<'l> Chunk<'l> {
                 return Ok(Turn::Stopped);
             }
             if *budget <= 0 {
+                self.print_ended();
+                self.report_put_off(spinning)?;
                 return Ok(Turn::OutOfBudget { spinning });
             }
         }
+        self.print_ended();
+        self.report_put_off(false)?;
         Ok(if self.alive.is_empty() { Turn::Done } else { Turn::Blocked })
     }
 
@@ -507,8 +528,10 @@ impl<'l> Chunk<'l> {
 
     /// `%ctaid` of one of the chunk's blocks.
     fn ctaid_of(&self, block: usize) -> [u32; 3] {
-        let mut ctaid = self.ctaid;
-        ctaid[crate::team::axis(self.launch.config.grid)] += block as u32;
+        // Divisions are slow.
+        let Some(along) = self.along else { return self.launch.ctaid(self.team.block(block)) };
+        let mut ctaid = self.ctaids[0];
+        ctaid[along] += block as u32;
         ctaid
     }
 

@@ -333,8 +333,18 @@ impl Chunk<'_> {
 
     /// Sets the slot of a special register.
     pub(super) fn set_special(&mut self, window: Window, slot: SlotRef, special: Special) {
-        match special.scalar(self.launch, self.ctaid, self.first_thread, self.registers.rows()) {
+        let (ctaids, rows) = ((self.ctaids, self.along), self.registers.rows());
+        match special.scalar(self.launch, ctaids, self.first_thread, rows) {
             Some(scalar) => self.registers.set_scalar(window, slot, scalar),
+            None if special.depends_on_block() => {
+                for block in 0..rows.blocks() {
+                    let value = special.value(self.launch, self.ctaid_of(block), 0);
+                    let first = block * rows.block_lanes();
+                    for lane in first..(first + rows.block_lanes()).min(self.lanes) {
+                        self.registers.set(window, slot, lane, value);
+                    }
+                }
+            }
             None => {
                 for lane in 0..self.lanes {
                     let value = special.value(self.launch, self.block_of(lane), self.thread_of(lane) as u32);

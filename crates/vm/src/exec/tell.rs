@@ -139,7 +139,7 @@ impl Watcher {
                 if let Some(footprint) = footprint.as_mut().filter(|_| space == Space::Global) {
                     let touch = Touch::of(kind, access.semantics, bytes);
                     event.parts(|address, bytes| {
-                        footprint.note(chunk.launch, chunk.ctaid, touch, address, bytes);
+                        footprint.note(chunk.launch, chunk.ctaids[0], touch, address, bytes);
                         true
                     });
                 }

@@ -470,7 +470,7 @@ impl Observer for Watcher {
                 Start::Texels | Start::Tensor => Space::Global,
             };
             // Looking up the block of each lane takes time.
-            let single = (chunk.block_masks.len() == 1).then_some((chunk.ctaid, chunk.first_thread));
+            let single = (chunk.block_masks.len() == 1).then_some((chunk.ctaids[0], chunk.first_thread));
             chunk.resolve_access(op, access, mask, active, |lane, address, bytes| {
                 let (block, thread) = match single {
                     Some((block, first)) => (block, first + lane as u32),
@@ -483,7 +483,7 @@ impl Observer for Watcher {
             if let Some(footprint) = self.footprint.as_mut().filter(|_| !self.noted) {
                 for lane in self.lanes.iter().filter(|lane| lane.space == Space::Global) {
                     let touch = Touch::of(kind, semantics, lane.bytes);
-                    footprint.note(chunk.launch, chunk.ctaid, touch, lane.address, lane.bytes);
+                    footprint.note(chunk.launch, chunk.ctaids[0], touch, lane.address, lane.bytes);
                 }
             }
             if !self.accesses {
