@@ -508,7 +508,9 @@ impl Registers {
     pub fn get(&self, w: Window, slot: SlotRef, lane: usize) -> u64 {
         let state = self.state(w, slot);
         if state.forms & form::SCALAR != 0 {
-            return slot.width.truncate(state.scalar.at(lane, self.rows));
+            let uniform = state.scalar.is_uniform();
+            let value = if uniform { state.scalar.base } else { state.scalar.at(lane, self.rows) };
+            return slot.width.truncate(value);
         }
         if state.forms & form::MEMORY != 0 {
             let group = self.memory(w, slot).at_group(lane / GROUP_LANES);

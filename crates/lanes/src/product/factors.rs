@@ -279,7 +279,7 @@ impl Number for f32 {
         for (register, sums) in sums.as_chunks_mut::<WARP>().0.iter_mut().enumerate() {
             let from: *const f32 = match addends {
                 // SAFETY: the caller's promise.
-                Some(all) => unsafe { all.row(register / all.tiles, register % all.tiles * LINES) },
+                Some(all) => unsafe { all.row(register / all.tiles, register % all.tiles * LINES, 0) },
                 None => NO_ADDENDS.as_ptr(),
             };
             // SAFETY: a register has the words of the warp.

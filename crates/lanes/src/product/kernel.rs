@@ -79,18 +79,20 @@ impl<'a, T> Registers<'a, T> {
         Registers { registers, order, first, tiles }
     }
 
-    /// Where the lanes of a row stand, in the registers of a group or another set of tiles.
+    /// Where the lanes of the row that is so many behind `row` stand, in the registers of a group or another set of tiles. What is the same for
+    /// several rows is computed once.
     ///
     /// # Safety
-    /// There must be such registers.
+    /// There must be such registers; no tile begins between the two rows if `row` is not the first of one.
     #[inline(always)]
-    pub unsafe fn row(self, group: usize, row: usize) -> *const T {
-        let index = group * self.tiles + row / LINES;
-        debug_assert!(index < self.order.len() && self.order.len() == self.registers.len());
+    pub unsafe fn row(self, group: usize, row: usize, behind: usize) -> *const T {
+        let index = group * self.tiles + row / LINES + behind / LINES;
+        let line = row % LINES + behind % LINES;
+        debug_assert!(index < self.order.len() && self.order.len() == self.registers.len() && line < LINES);
         // SAFETY: the caller's promise.
         unsafe {
             let register = *self.registers.get_unchecked(*self.order.get_unchecked(index));
-            register.add(self.first + row % LINES * LINE_LANES)
+            register.add(self.first + line * LINE_LANES)
         }
     }
 }
@@ -114,9 +116,9 @@ impl<V: Quads, const N: usize> Rows<V, N> for Words<'_, V::Number> {
     unsafe fn group(self, group: usize, row: usize) -> [V; N] {
         // SAFETY: the caller's promise.
         unsafe {
-            let mut vectors = [V::load(self.registers.row(group, row)).masked(self.mask); N];
+            let mut vectors = [V::load(self.registers.row(group, row, 0)).masked(self.mask); N];
             for (i, vector) in vectors.iter_mut().enumerate().skip(1) {
-                *vector = V::load(self.registers.row(group, row + i * V::COUNT)).masked(self.mask);
+                *vector = V::load(self.registers.row(group, row, i * V::COUNT)).masked(self.mask);
             }
             vectors
         }
@@ -144,9 +146,9 @@ impl<V: Quads, const N: usize, const BF16: bool> Rows<V, N> for Halves<'_, BF16>
     unsafe fn group(self, group: usize, row: usize) -> [[V; 2]; N] {
         // SAFETY: the caller's promise.
         unsafe {
-            let mut vectors = [V::widen::<BF16>(self.0.row(group, row)); N];
+            let mut vectors = [V::widen::<BF16>(self.0.row(group, row, 0)); N];
             for (i, vector) in vectors.iter_mut().enumerate().skip(1) {
-                *vector = V::widen::<BF16>(self.0.row(group, row + i * V::COUNT));
+                *vector = V::widen::<BF16>(self.0.row(group, row, i * V::COUNT));
             }
             vectors
         }
@@ -199,14 +201,14 @@ impl<T: Copy> Sums<'_, T> {
                 Start::Numbers(registers) => {
                     for (parity, sums) in sums.iter_mut().enumerate() {
                         for (i, sum) in sums.iter_mut().enumerate() {
-                            *sum = V::load(registers.row(2 * strip + parity, row + i * V::COUNT));
+                            *sum = V::load(registers.row(2 * strip + parity, row, i * V::COUNT));
                         }
                     }
                 }
                 Start::Halves(registers) => {
                     let [even, odd] = &mut sums;
                     for (i, (even, odd)) in even.iter_mut().zip(odd).enumerate() {
-                        [*even, *odd] = V::widen::<false>(registers.row(strip, row + i * V::COUNT));
+                        [*even, *odd] = V::widen::<false>(registers.row(strip, row, i * V::COUNT));
                     }
                 }
             }
@@ -233,16 +235,21 @@ impl<T: Copy> Sums<'_, T> {
             }
             match self.end {
                 End::Numbers(registers) | End::Singles(registers) => {
-                    for (parity, sums) in sums.iter().enumerate() {
-                        for (i, sum) in sums.iter().enumerate() {
-                            sum.store(registers.row(2 * strip + parity, row + i * V::COUNT).cast_mut());
+                    // All places before anything is written: the compiler would look them up again and again.
+                    let mut places = [[std::ptr::null(); N]; 2];
+                    for (parity, places) in places.iter_mut().enumerate() {
+                        for (i, place) in places.iter_mut().enumerate() {
+                            *place = registers.row(2 * strip + parity, row, i * V::COUNT);
                         }
+                    }
+                    for (sum, place) in sums.as_flattened().iter().zip(places.as_flattened()) {
+                        sum.store(place.cast_mut());
                     }
                 }
                 End::Halves(registers) => {
                     let [even, odd] = sums;
                     for (i, (even, odd)) in even.into_iter().zip(odd).enumerate() {
-                        let to = registers.row(strip, row + i * V::COUNT).cast_mut();
+                        let to = registers.row(strip, row, i * V::COUNT).cast_mut();
                         V::narrow([even, odd], to);
                     }
                 }

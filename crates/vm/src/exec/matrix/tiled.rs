@@ -10,7 +10,7 @@ use super::shared::{TILE_LINES, UNIT_BYTES};
 use crate::code::{Multiply, TileSource, Tiled};
 use crate::cta::Shared;
 use crate::exec::{Active, Chunk, Step};
-use crate::mask::{CHUNK_LANES, WARP_LANES};
+use crate::mask::{CHUNK_LANES, Mask, WARP_LANES};
 use crate::registers::SlotRef;
 use diag::Span;
 
@@ -45,12 +45,9 @@ impl Chunk<'_> {
         span: Span,
     ) -> Step<bool> {
         let Some(tiled) = &op.tiled else { return Ok(false) };
-        let mut warps = active.mask.warps();
-        let Some((first, u32::MAX)) = warps.next() else { return Ok(false) };
-        if warps.any(|(_, lanes)| lanes != u32::MAX) {
+        let Some(lane) = active.mask.lowest().filter(|_| active.mask.is_whole_warps_of(Mask::ALL)) else {
             return Ok(false);
-        }
-        let lane = first * WARP_LANES;
+        };
         let transposed = |source: &TileSource| match source {
             TileSource::Shared { transposed: Some(slot), .. } => {
                 self.registers.get(active.window, *slot, lane) != 0
