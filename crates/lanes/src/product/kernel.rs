@@ -116,8 +116,8 @@ impl<V: Quads, const N: usize> Rows<V, N> for Words<'_, V::Number> {
     unsafe fn group(self, group: usize, row: usize) -> [V; N] {
         // SAFETY: the caller's promise.
         unsafe {
-            let mut vectors = [V::load(self.registers.row(group, row, 0)).masked(self.mask); N];
-            for (i, vector) in vectors.iter_mut().enumerate().skip(1) {
+            let mut vectors = [V::zero(); N];
+            for (i, vector) in vectors.iter_mut().enumerate() {
                 *vector = V::load(self.registers.row(group, row, i * V::COUNT)).masked(self.mask);
             }
             vectors
@@ -146,8 +146,8 @@ impl<V: Quads, const N: usize, const BF16: bool> Rows<V, N> for Halves<'_, BF16>
     unsafe fn group(self, group: usize, row: usize) -> [[V; 2]; N] {
         // SAFETY: the caller's promise.
         unsafe {
-            let mut vectors = [V::widen::<BF16>(self.0.row(group, row, 0)); N];
-            for (i, vector) in vectors.iter_mut().enumerate().skip(1) {
+            let mut vectors = [[V::zero(); 2]; N];
+            for (i, vector) in vectors.iter_mut().enumerate() {
                 *vector = V::widen::<BF16>(self.0.row(group, row, i * V::COUNT));
             }
             vectors
