@@ -81,8 +81,9 @@ impl Chunk<'_> {
     ) -> Step {
         let request = Request { space: Space::Shared, bytes: UNIT.into(), write: false, span: warp.span };
         let (mut least, mut greatest) = (u64::MAX, 0);
-        for &address in tiles.as_flattened() {
-            (least, greatest) = (least.min(address), greatest.max(address));
+        for tile in tiles {
+            debug_assert!(tile.is_sorted(), "a swizzle moves units within their rows");
+            (least, greatest) = (least.min(tile[0]), greatest.max(tile[TILE_LINES - 1]));
         }
         if let Some(region) = self.region(warp.shared, &request, least, greatest) {
             for &address in tiles.as_flattened() {
