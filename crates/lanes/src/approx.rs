@@ -81,7 +81,11 @@ impl<F: Function, const FTZ: bool> Kernel for Rounded<F, FTZ> {
 /// What `sem` makes of the lanes in doubt.
 #[cold]
 #[inline(never)]
-fn ask_sem<F: Function, const FTZ: bool>(x: &Aligned<f32>, doubts: &Aligned<u32>, out: &mut Aligned<f32>) {
+fn ask_sem<F: Function, const FTZ: bool>(
+    x: &Aligned<Block<f32>>,
+    doubts: &Aligned<Block<u32>>,
+    out: &mut Aligned<Block<f32>>,
+) {
     let mode = Mode { ftz: FTZ, ..Mode::NEAREST };
     for (k, _) in doubts.0.iter().enumerate().filter(|(_, doubt)| **doubt != 0) {
         out.0[k] = f32::from_bits(F::SEM(&F32, mode, x.0[k].to_bits().into()) as u32);

@@ -19,11 +19,11 @@ pub(super) const WARP: usize = 32;
 /// One value for each lane of a block.
 pub(super) type Block<T> = [T; BLOCK];
 
-/// A block in memory, as those are whose address is taken: where it lies across two lines of the cache, a vector that is written and
+/// Blocks in memory, as those are whose address is taken: where it lies across two lines of the cache, a vector that is written and
 /// read again costs many times what it does else.
 #[repr(align(64))]
 #[derive(Clone, Copy)]
-pub(super) struct Aligned<T>(pub(super) Block<T>);
+pub(super) struct Aligned<T>(pub(super) T);
 
 /// What a host's instructions do on one block of lanes.
 ///
@@ -82,6 +82,27 @@ pub(super) unsafe trait Path: 'static {
     /// `a` where the mask has a one, else `b`.
     unsafe fn select64(mask: u16, a: Block<u64>, b: Block<u64>) -> Block<u64> {
         select(mask, a, b)
+    }
+
+    /// Writes the elements at the ones of a mask one after the other, and anything behind them.
+    #[inline(always)]
+    unsafe fn compress(x: Block<f64>, mask: u16, to: &mut Block<f64>) {
+        let mut count = 0;
+        for (k, x) in x.into_iter().enumerate() {
+            to[count % BLOCK] = x;
+            count += usize::from(mask >> k & 1);
+        }
+    }
+
+    /// One element after the other for each one of a mask; anything for zeros.
+    #[inline(always)]
+    unsafe fn expand(from: &Block<f64>, mask: u16) -> Block<f64> {
+        let (mut out, mut count) = ([0.0; BLOCK], 0);
+        for (k, out) in out.iter_mut().enumerate() {
+            *out = from[count % BLOCK];
+            count += usize::from(mask >> k & 1);
+        }
+        out
     }
 
     /// `x[from[i] % 32]` for every i.

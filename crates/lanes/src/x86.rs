@@ -357,6 +357,28 @@ unsafe impl Path for Avx512 {
     }
 
     #[inline(always)]
+    unsafe fn compress(x: Block<f64>, mask: u16, to: &mut Block<f64>) {
+        // SAFETY: as above, F. The low half has 8 elements at most, behind which there is room for the high one.
+        unsafe {
+            let x: [__m512d; 2] = transmute(x);
+            let at = (mask & 0xff).count_ones() as usize;
+            _mm512_storeu_pd(to.as_mut_ptr(), _mm512_maskz_compress_pd(mask as u8, x[0]));
+            _mm512_storeu_pd(to.as_mut_ptr().add(at), _mm512_maskz_compress_pd((mask >> 8) as u8, x[1]));
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn expand(from: &Block<f64>, mask: u16) -> Block<f64> {
+        // SAFETY: as above.
+        unsafe {
+            let at = (mask & 0xff).count_ones() as usize;
+            let low = _mm512_maskz_expand_pd(mask as u8, _mm512_loadu_pd(from.as_ptr()));
+            let high = _mm512_maskz_expand_pd((mask >> 8) as u8, _mm512_loadu_pd(from.as_ptr().add(at)));
+            transmute([low, high])
+        }
+    }
+
+    #[inline(always)]
     unsafe fn permute(x: [u32; WARP], from: [u32; WARP]) -> [u32; WARP] {
         // SAFETY: F; arrays and vectors of the same 128 bytes.
         unsafe {

@@ -17,6 +17,7 @@ use sem::approx;
 use sem::format::{F64, Format};
 use sem::round::Mode;
 use std::marker::PhantomData;
+use std::ops::Range;
 use tables::{INVERSES, LN_2, LOG2_E, LOGARITHMS, POWERS};
 
 /// The unit of rounding: the error of a result is this part of it at most.
@@ -28,10 +29,10 @@ const NEGLECTED: f64 = UNIT / (1 << 12) as f64;
 /// Adding this rounds a small number to an integer, which then stands in the low bits of the sum.
 const INTEGER: f64 = 1.5 * (1u64 << 52) as f64;
 
-/// The nearest integer to a number below 2^50, as a number and, in its low bits, as an integer in two's complement.
+/// The nearest integer to x * scale, which is below 2^50, as a number and, in its low bits, as an integer in two's complement.
 #[inline(always)]
-fn nearest(x: f64) -> (f64, u64) {
-    let sum = x + INTEGER;
+fn nearest<P: Path>(x: f64, scale: f64) -> (f64, u64) {
+    let sum = fused::<P>(x, scale, INTEGER);
     (sum - INTEGER, sum.to_bits())
 }
 
@@ -90,7 +91,7 @@ trait Function: 'static {
     /// The value of an operand that is not usual, but for NaN.
     fn unusual(x: f64) -> f64;
 
-    /// The values of a block of usual operands. (Ones stand for others; theirs are not in doubt.)
+    /// The values of a block of usual operands.
     ///
     /// # Safety
     /// As for the methods of [`Path`].
@@ -102,43 +103,99 @@ trait Function: 'static {
 
 struct Rounded<F>(PhantomData<F>);
 
+/// Blocks that are looked at together.
+const CHUNK: usize = 16;
+
 impl<F: Function> Kernel for Rounded<F> {
     #[inline(always)]
     unsafe fn run<P: Path>(args: &LaneArgs) {
-        for i in 0..args.lanes / BLOCK {
+        let blocks = args.lanes / BLOCK;
+        for first in (0..blocks).step_by(CHUNK) {
+            let chunk = first..(first + CHUNK).min(blocks);
+            let mut usual = [u16::MAX; CHUNK];
             // SAFETY: the source and the destination have `lanes` elements of 8 bytes; `P` by contract.
             unsafe {
-                let x = Aligned(load(args, 0, i));
-                let (mut usual, mut others) = ([0.0; BLOCK], [0; BLOCK]);
-                for k in 0..BLOCK {
-                    others[k] = if F::is_usual(x.0[k]) { 0 } else { u64::MAX };
-                    usual[k] = if F::is_usual(x.0[k]) { x.0[k] } else { 1.0 };
+                for i in chunk.clone() {
+                    let x: Block<f64> = load(args, 0, i);
+                    let mut others = [0; BLOCK];
+                    for k in 0..BLOCK {
+                        others[k] = if F::is_usual(x[k]) { 0 } else { u64::MAX };
+                    }
+                    usual[i - first] = !P::top_bits64(others);
                 }
-                let (values, doubts) = F::values::<P>(&usual);
-                let others = P::top_bits64(others);
-                let (mut out, doubts) = (Aligned(values), Aligned(doubts));
-                if others != 0 {
-                    let magnitudes = x.0.map(|x| x.to_bits() & !(1 << 63));
-                    let nan =
-                        P::top_bits64(magnitudes.map(|bits| f64::INFINITY.to_bits().wrapping_sub(bits)));
-                    let special = apply1(|x| F::unusual(x).to_bits(), x.0);
-                    let special = P::select64(nan, x.0.map(|x| x.to_bits() | 1 << 51), special);
-                    let values = values.map(f64::to_bits);
-                    out.0 = P::select64(others, special, values).map(f64::from_bits);
+                if usual == [u16::MAX; CHUNK] {
+                    for i in chunk {
+                        store::<P, _>(args, 0, i, rounded::<F, P>(load(args, 0, i)));
+                    }
+                } else {
+                    mixed::<F, P>(args, chunk, usual);
                 }
-                if P::top_bits64(doubts.0) != 0 {
-                    ask_sem::<F>(&x, &doubts, &mut out);
-                }
-                store::<P, _>(args, 0, i, out.0);
             }
         }
+    }
+}
+
+/// A chunk of which not all operands are usual: values are computed of those that are, one after the other.
+///
+/// # Safety
+/// As for [`Kernel::run`], of the blocks of the chunk.
+#[inline(always)]
+unsafe fn mixed<F: Function, P: Path>(args: &LaneArgs, chunk: Range<usize>, usual: [u16; CHUNK]) {
+    // Where the last operands go, there is room for a block.
+    let mut packed = Aligned([1.0; (CHUNK + 1) * BLOCK]);
+    let packed = &mut packed.0;
+    let mut count = 0;
+    // SAFETY: the caller's promise.
+    unsafe {
+        for (i, mask) in chunk.clone().zip(usual) {
+            let to = packed[count..].first_chunk_mut().expect("room");
+            P::compress(load(args, 0, i), mask, to);
+            count += mask.count_ones() as usize;
+        }
+        // Ones stand for what is missing in the last block: they are no work for `sem`.
+        packed[count..][..BLOCK].fill(1.0);
+        for block in packed[..count.next_multiple_of(BLOCK)].as_chunks_mut().0 {
+            *block = rounded::<F, P>(*block);
+        }
+        let mut count = 0;
+        for (i, mask) in chunk.zip(usual) {
+            let x: Block<f64> = load(args, 0, i);
+            let values = P::expand(packed[count..].first_chunk().expect("room"), mask);
+            count += mask.count_ones() as usize;
+            let magnitudes = x.map(|x| x.to_bits() & !(1 << 63));
+            let nan = P::top_bits64(magnitudes.map(|bits| f64::INFINITY.to_bits().wrapping_sub(bits)));
+            let others = apply1(|x| F::unusual(x).to_bits(), x);
+            let others = P::select64(nan, x.map(|x| x.to_bits() | 1 << 51), others);
+            store::<P, _>(args, 0, i, P::select64(mask, values.map(f64::to_bits), others));
+        }
+    }
+}
+
+/// The results of usual operands.
+///
+/// # Safety
+/// As for the methods of [`Path`].
+#[inline(always)]
+unsafe fn rounded<F: Function, P: Path>(x: Block<f64>) -> Block<f64> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let (values, doubts) = F::values::<P>(&x);
+        let (mut out, doubts) = (Aligned(values), Aligned(doubts));
+        if P::top_bits64(doubts.0) != 0 {
+            ask_sem::<F>(&Aligned(x), &doubts, &mut out);
+        }
+        out.0
     }
 }
 
 /// What `sem` makes of the lanes in doubt.
 #[cold]
 #[inline(never)]
-fn ask_sem<F: Function>(x: &Aligned<f64>, doubts: &Aligned<u64>, out: &mut Aligned<f64>) {
+fn ask_sem<F: Function>(
+    x: &Aligned<Block<f64>>,
+    doubts: &Aligned<Block<u64>>,
+    out: &mut Aligned<Block<f64>>,
+) {
     for (k, _) in doubts.0.iter().enumerate().filter(|(_, doubt)| **doubt != 0) {
         out.0[k] = f64::from_bits(F::SEM(&F64, Mode::NEAREST, x.0[k].to_bits()));
     }
@@ -184,7 +241,7 @@ impl Function for Ex2 {
         let (mut index, mut rests) = ([0; BLOCK], [0.0; BLOCK]);
         for k in 0..BLOCK {
             let sixteenths;
-            (sixteenths, index[k]) = nearest(x[k] * 16.0);
+            (sixteenths, index[k]) = nearest::<P>(x[k], 16.0);
             rests[k] = fused::<P>(sixteenths, -1.0 / 16.0, x[k]);
         }
         // SAFETY: the caller's promise.
@@ -219,7 +276,7 @@ impl Function for Lg2 {
     #[inline(always)]
     fn is_usual(x: f64) -> bool {
         // In integers: of the comparisons LLVM makes a test of classes, which it has no vectors for.
-        (x.to_bits() & !(1 << 63)).wrapping_sub(1) < f64::INFINITY.to_bits() - 1
+        x.to_bits().wrapping_sub(1) < f64::INFINITY.to_bits() - 1
     }
 
     #[inline(always)]
@@ -245,9 +302,8 @@ impl Function for Lg2 {
         // x = 2^exponent * m, where m is nearer to 1 + index/16 than to the others; it is 1 - 1/64 at least.
         let (mut index, mut significands, mut exponents) = ([0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
         for k in 0..BLOCK {
-            let small = x[k].abs() < f64::MIN_POSITIVE;
-            let y = if small { x[k] * UP } else { x[k] };
-            let bits = y.to_bits() & !(1 << 63);
+            let small = x[k] < f64::MIN_POSITIVE;
+            let bits = if small { x[k] * UP } else { x[k] }.to_bits();
             index[k] = bits.wrapping_add(1 << 47) >> 48;
             let biased = index[k] >> 4;
             significands[k] = f64::from_bits(bits.wrapping_sub(biased << 52).wrapping_add(1023 << 52));
@@ -277,9 +333,7 @@ impl Function for Lg2 {
             // Rounded are square and cube, the polynomial, products with a third of the cube and five sums of that size, times 1.44: 4.8 units
             // of the cube.
             let error = fused::<P>(cube.abs(), 5.0 * UNIT, high.abs() * NEGLECTED);
-            let (value, doubt) = certain(high, low, error);
-            out[k] = if x[k] < 0.0 { NAN64 } else { value };
-            doubts[k] = if x[k] < 0.0 { 0 } else { doubt };
+            (out[k], doubts[k]) = certain(high, low, error);
         }
         (out, doubts)
     }

@@ -154,15 +154,16 @@ pub(super) const FIRST: i32 = -27;
 /// Exponents that share an entry of [`TURNS`].
 pub(super) const SHARED: i32 = 66;
 
-/// 2/pi times 2^(FIRST + SHARED j), modulo 2^54, in pieces of 53 bits: the last bits count 2, 2^-52, 2^-105, 2^-158 (Payne and
-/// Hanek, "Radian reduction for trigonometric functions", 1983).
+/// 2/pi times 2^(FIRST + SHARED j), modulo 2^54 and that added, in pieces of 53 bits: the last bits count 4, 2^-51, 2^-104, 2^-157 (Payne
+/// and Hanek, "Radian reduction for trigonometric functions", 1983). Factors are multiples of 2^-52, so that 2^54 makes no difference
+/// modulo 4, but it makes the last places of products with the first piece 4 or more.
 pub(super) static TURNS: [[f64; SIZE]; 4] = {
     let mut turns = [[0.0; SIZE]; 4];
     let mut j = 0;
     while j < SIZE {
         let mut piece = 0;
         while piece < turns.len() {
-            let first = 53 - 53 * piece as i32;
+            let first = 54 - 53 * piece as i32;
             let mut word = 0u64;
             let mut weight = first;
             while weight > first - 53 {
@@ -170,7 +171,7 @@ pub(super) static TURNS: [[f64; SIZE]; 4] = {
                 let at = FIRST + SHARED * j as i32 - weight - 1;
                 let inside = at >= 0 && at < 64 * TWO_OVER_PI.len() as i32;
                 let bit = if inside { TWO_OVER_PI[at as usize / 64] >> (63 - at % 64) & 1 } else { 0 };
-                word = word << 1 | bit;
+                word = word << 1 | if weight == 54 { 1 } else { bit };
                 weight -= 1;
             }
             turns[piece][j] = word as f64 * power(first - 52);

@@ -42,7 +42,7 @@ fn reduce<P: Path>(x: &Block<f64>) -> Angles {
     const LEAST: f64 = 1.0 / (1u64 << 56) as f64;
     let mut angles = Angles { quarters: [0; BLOCK], high: [0.0; BLOCK], low: [0.0; BLOCK] };
     for (k, &x) in x.iter().enumerate() {
-        let (n, bits) = nearest(x * FRAC_2_PI);
+        let (n, bits) = nearest::<P>(x, FRAC_2_PI);
         // A multiple of 2^-53, or of the last place of x where n is zero, and below 1.
         let first = exact_rest::<P>(x, n, PI_2.0);
         let (product, rest) = two_product::<P>(n, PI_2.1);
@@ -75,10 +75,8 @@ fn modulo_8(x: f64) -> f64 {
 /// As for the methods of [`Path`].
 #[inline(always)]
 unsafe fn reduce_large<P: Path>(x: &Block<f64>) -> Angles {
-    /// From there on what the last piece leaves out, and sums of low parts, 2^-90, are 2^-66 of it.
-    const LEAST: f64 = 1.0 / (1u64 << 24) as f64;
-    /// From there on all numbers are multiples of 4.
-    const FOURS: f64 = (1u64 << 54) as f64;
+    /// From there on what the last piece leaves out, and sums of low parts, 2^-89, are 2^-66 of it.
+    const LEAST: f64 = 1.0 / (1u64 << 23) as f64;
     // x = factor * 2^(FIRST + SHARED index), with a factor from 1 to 2^SHARED.
     let (mut index, mut factors) = ([0; BLOCK], [0.0; BLOCK]);
     for k in 0..BLOCK {
@@ -100,15 +98,14 @@ unsafe fn reduce_large<P: Path>(x: &Block<f64>) -> Angles {
     };
     let mut angles = Angles { quarters: [0; BLOCK], high: [0.0; BLOCK], low: [0.0; BLOCK] };
     for k in 0..BLOCK {
-        let (a, b) = two_product::<P>(factors[k], turns[0][k]);
+        // The product itself is a multiple of 4.
+        let (_, b) = two_product::<P>(factors[k], turns[0][k]);
         let (c, d) = two_product::<P>(factors[k], turns[1][k]);
         let (e, f) = two_product::<P>(factors[k], turns[2][k]);
-        // Multiples of 2^-51, and either the first is zero, or b is 1 at most: the sum is exact.
-        let top = if a < FOURS { modulo_4(a) } else { 0.0 } + modulo_8(b);
-        let (sum, rest) = two_sum(top, modulo_4(c));
+        let (sum, rest) = two_sum(modulo_8(b), modulo_4(c));
         let (small, small_rest) = two_sum(d, e);
         let (sum, sum_rest) = two_sum(sum, small);
-        let (n, bits) = nearest(sum);
+        let (n, bits) = nearest::<P>(sum, 1.0);
         let rest = (rest + sum_rest) + (small_rest + fused::<P>(factors[k], turns[3][k], f));
         let (fraction, fraction_low) = fast_two_sum(sum - n, rest);
         let (high, low) = two_product::<P>(fraction, PI_2.0);
@@ -127,6 +124,17 @@ unsafe fn reduce_large<P: Path>(x: &Block<f64>) -> Angles {
 unsafe fn select<P: Path>(mask: u16, a: Block<f64>, b: Block<f64>) -> Block<f64> {
     // SAFETY: the caller's promise.
     unsafe { P::select64(mask, a.map(f64::to_bits), b.map(f64::to_bits)).map(f64::from_bits) }
+}
+
+/// Terms for the powers of half of what they are for, the first of which is to be multiplied by `scale`.
+const fn of_halves<const N: usize>(mut terms: [f64; N], mut scale: f64) -> [f64; N] {
+    let mut i = 0;
+    while i < N {
+        terms[i] *= scale;
+        scale *= 2.0;
+        i += 1;
+    }
+    terms
 }
 
 /// sin, or cos.
@@ -150,10 +158,10 @@ impl<const COSINE: bool> Function for Circular<COSINE> {
 
     #[inline(always)]
     unsafe fn values<P: Path>(x: &Block<f64>) -> Results {
-        /// Of sin d = d - d^3 (1/3! - d^2/5! + ...) for |d| < 0.032: what is left out is below 2^-74 of it.
-        const SINE: [f64; 4] = inverse_factorials(3, 2, true);
-        /// Of 1 - cos d = d^2 (1/2! - d^2/4! + ...): what is left out is below 2^-71.
-        const COSINE_REST: [f64; 4] = inverse_factorials(2, 2, true);
+        /// Of sin d = d - d h (2/3! - 4h/5! + ...), with h = d^2/2, for |d| < 0.032: what is left out is below 2^-74 of it.
+        const SINE_REST: [f64; 4] = of_halves(inverse_factorials(3, 2, true), 2.0);
+        /// Of cos d = 1 - h + h^2 (4/4! - 8h/6! + ...): what is left out is below 2^-71.
+        const COSINE_REST: [f64; 3] = of_halves(inverse_factorials(4, 2, true), 4.0);
         let (magnitudes, mut large) = (x.map(f64::abs), [0; BLOCK]);
         for k in 0..BLOCK {
             large[k] = (LARGE.to_bits() - 1).wrapping_sub(magnitudes[k].to_bits());
@@ -166,12 +174,12 @@ impl<const COSINE: bool> Function for Circular<COSINE> {
         let (mut index, mut rests, mut odd) = ([0; BLOCK], [0.0; BLOCK], [0; BLOCK]);
         for k in 0..BLOCK {
             let sixteenths;
-            (sixteenths, index[k]) = nearest(angles.high[k].abs() * 16.0);
+            (sixteenths, index[k]) = nearest::<P>(angles.high[k].abs(), 16.0);
             rests[k] = fused::<P>(sixteenths, -1.0 / 16.0, angles.high[k].abs());
             // In odd quarters it is the cosine of the angle.
             odd[k] = angles.quarters[k].wrapping_add(u64::from(COSINE)) << 63;
         }
-        // The value is a cos d + b sin d, but for the sign of b.
+        // The value is a cos d + b sin d, but for the sign of d.
         // SAFETY: the caller's promise.
         let (a, a_low, b, b_low) = unsafe {
             let odd = P::top_bits64(odd);
@@ -186,20 +194,23 @@ impl<const COSINE: bool> Function for Circular<COSINE> {
             // An angle's sign goes where the sine's does.
             let sign = angles.high[k].to_bits() & 1 << 63;
             let signed = |x: f64, sign: u64| f64::from_bits(x.to_bits() ^ sign);
-            let (d, d_low) = (rests[k], signed(angles.low[k], sign));
-            let (a, a_low, b, b_low) = (a[k], a_low[k], signed(b[k], odd[k]), signed(b_low[k], odd[k]));
-            let square = d * d;
-            let sine_rest = square * d * polynomial::<P, _>(SINE, square);
-            let cosine_rest = square * polynomial::<P, _>(COSINE_REST, square);
-            let (product, product_low) = two_product::<P>(b, d);
-            let (high, low) = fast_two_sum(a, product);
-            let lows = fused::<P>(b_low, d, product_low + a_low);
-            let lows = fused::<P>(d_low, fused::<P>(-a, d, b), lows);
-            let low = low + fused::<P>(-b, sine_rest, fused::<P>(-a, cosine_rest, lows));
-            // Rounded are the square, polynomials, products with half the square or a sixth of the cube and five sums of that size, and the
-            // angle's low part counts as if the cosine of d were 1: 4.4 units of the square of a, which is twice the value at most, and 1.2 of
-            // that of d.
-            let error = fused::<P>(square * (3.25 * UNIT), a + high, high * NEGLECTED);
+            let (d, d_low) = (signed(rests[k], odd[k]), signed(angles.low[k], sign ^ odd[k]));
+            let (a, a_low, b, b_low) = (a[k], a_low[k], b[k], b_low[k]);
+            let (half, half_low) = two_product::<P>(0.5 * d, d);
+            let sine_rest = half * d * polynomial::<P, _>(SINE_REST, half);
+            let cosine_rest = half * half * polynomial::<P, _>(COSINE_REST, half);
+            let (sine, sine_low) = two_product::<P>(b, d);
+            let (cosine, cosine_low) = two_product::<P>(-a, half);
+            let (high, low) = fast_two_sum(a, sine);
+            let (high, lower) = fast_two_sum(high, cosine);
+            let cosine_low = fused::<P>(-a, half_low, fused::<P>(-a_low, half, cosine_low));
+            let lows = fused::<P>(b_low, d, sine_low + a_low) + cosine_low;
+            let slope = fused::<P>(-b, half, fused::<P>(-a, d, b));
+            let lows = fused::<P>(a, cosine_rest, fused::<P>(d_low, slope, lows));
+            let low = (low + lower) + fused::<P>(-b, sine_rest, lows);
+            // Rounded are half the square, the cube, the polynomial, products with a sixth of the cube and three sums of that size, and the slope
+            // lacks that times half a unit: 1.5 units of the cube, of which 1/16 of half the square is more.
+            let error = fused::<P>(half, 1.5 / 16.0 * UNIT, high * NEGLECTED);
             let value;
             (value, doubts[k]) = certain(high, low, error);
             let quarters = angles.quarters[k].wrapping_add(u64::from(COSINE));

@@ -40,10 +40,15 @@ impl Function {
 
     /// Compares the results of many operands.
     fn check(&self, operands: &[f64]) {
+        self.check_by(LANES, operands);
+    }
+
+    /// The same, so many at a time.
+    fn check_by(&self, lanes: usize, operands: &[f64]) {
         let (mut source, mut result) =
-            (Operand::new(LaneWidth::B8, LANES), Operand::new(LaneWidth::B8, LANES));
-        for chunk in operands.chunks(LANES) {
-            for lane in 0..LANES {
+            (Operand::new(LaneWidth::B8, lanes), Operand::new(LaneWidth::B8, lanes));
+        for chunk in operands.chunks(lanes) {
+            for lane in 0..lanes {
                 source.set(lane, chunk[lane % chunk.len()].to_bits());
             }
             let want: Vec<u64> = chunk.iter().map(|x| (self.sem)(&F64, Mode::NEAREST, x.to_bits())).collect();
@@ -149,8 +154,10 @@ fn check_circular(function: &Function, seed: u64) {
     let large = (1..0x7ff).step_by(STEP).map(|exponent| f64::from_bits(exponent << 52));
     function.check(&large.flat_map(|x| around(x, 2)).collect::<Vec<_>>());
     let hard = [6381956970095103.0 * 2f64.powi(797), 5261692873635770.0 * 2f64.powi(499), 1.0e22, f64::MAX];
-    function.check(&hard.into_iter().flat_map(|x| around(x, 4)).collect::<Vec<_>>());
-    function.check(&hard.into_iter().flat_map(|x| around(-x, 4)).collect::<Vec<_>>());
+    // Near a point of rounding: the second part of a table's entry matters times half the square.
+    let halfway = [0xe67f_ec1a_63d7_2fc1, 0x640f_ffff_ffff_3ef0].map(f64::from_bits);
+    let hard = hard.into_iter().chain(halfway).flat_map(|x| [x, -x]);
+    function.check(&hard.flat_map(|x| around(x, 4)).collect::<Vec<_>>());
 }
 
 #[test]
@@ -161,4 +168,28 @@ fn sines_in_binary64() {
 #[test]
 fn cosines_in_binary64() {
     check_circular(&Function::new(Opcode::Cos), 67);
+}
+
+/// Operands that are computed stand among others in all ways: few, many, in whole blocks, up to the end.
+#[test]
+fn others_among_operands_in_binary64() {
+    let mut random = Random::new(68);
+    let others = [0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1e-300, 5e-324, 1e300, -1e300, -7.5];
+    for opcode in [Opcode::Ex2, Opcode::Lg2, Opcode::Sin, Opcode::Cos] {
+        let function = Function::new(opcode);
+        for lanes in [16, 48, 240, 256, 272, 1024] {
+            for part in [1, 2, 8, 15, 16] {
+                let operands: Vec<f64> = (0..turns(2048))
+                    .map(|_| match random.below(16) < part {
+                        true => others[random.below(others.len())],
+                        false => random_number(&mut random, -4, 4).abs(),
+                    })
+                    .collect();
+                function.check_by(lanes, &operands);
+            }
+        }
+        let halves: Vec<f64> =
+            (0..2048).map(|i| if i / 128 % 2 == 0 { 1.0 + f64::from(i) } else { -0.0 }).collect();
+        function.check(&halves);
+    }
 }
