@@ -37,7 +37,8 @@ pub(crate) struct Path {
 }
 
 impl Chunk<'_> {
-    /// Adds a path to the others: to one that is ready at the same place, if it is too.
+    /// Adds a path to the others: to one that is ready at the same place, if it is too. Those that wait at a guarded barrier stand where
+    /// those go on for which the guard does not hold.
     pub(super) fn put(&mut self, path: &Path) {
         let is_twin = |p: &&mut Path| {
             p.frame == path.frame && p.block == path.block && p.yields == path.yields && p.wait == Wait::Ready
