@@ -39,15 +39,11 @@ pub(super) unsafe fn fill<P: Path>(dst: *mut u8, width: LaneWidth, value: u64, l
 pub(super) unsafe fn ramp<P: Path>(dst: *mut u8, width: LaneWidth, base: u64, stride: u64, lanes: usize) {
     macro_rules! ramp {
         ($T:ident) => {{
-            let mut block: Block<$T> =
-                std::array::from_fn(|i| (base as $T).wrapping_add((stride as $T).wrapping_mul(i as $T)));
-            let step = (stride as $T).wrapping_mul(BLOCK as $T);
-            for i in 0..lanes / BLOCK {
+            // Not by blocks of lanes: the compiler takes several blocks at once then, and scatters their elements.
+            let (base, stride) = (base as $T, stride as $T);
+            for i in 0..lanes / BLOCK * BLOCK {
                 // SAFETY: the caller's promise.
-                unsafe { dst.cast::<Block<$T>>().add(i).write(block) }
-                for value in &mut block {
-                    *value = value.wrapping_add(step);
-                }
+                unsafe { dst.cast::<$T>().add(i).write(base.wrapping_add(stride.wrapping_mul(i as $T))) }
             }
         }};
     }
