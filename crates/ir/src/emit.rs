@@ -54,7 +54,7 @@ fn write_block(f: &mut fmt::Formatter<'_>, index: usize, block: &Block, ops: &[O
             write!(f, " {slot}")?;
         }
     }
-    writeln!(f, "{}", if block.may_spin { " (may spin)" } else { "" })?;
+    writeln!(f, "{}", if block.may_spin || block.reduces { " (may spin)" } else { "" })?;
     for op in ops {
         writeln!(f, "  {op}")?;
     }

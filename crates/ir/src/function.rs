@@ -97,6 +97,9 @@ pub struct Block {
     /// A loop through this block may wait for another thread: it has an atomic, a volatile or acquiring load,
     /// or a fence, so that whoever spins here must let others run.
     pub may_spin: bool,
+    /// It has an atomic operation without a result (`red`). Whoever loops around it learns nothing by it, and waits for others only if
+    /// weak loads show what they do, which nobody may rely on.
+    pub reduces: bool,
 }
 
 /// A parameter kept in a register (`.func` with `.reg` parameters).

@@ -74,11 +74,12 @@ impl Lowering<'_> {
     }
 
     pub(super) fn atomic(&mut self, i: &Instruction) {
-        self.block().may_spin = true;
+        let has_destination = i.form.opcode == Opcode::Atom;
+        self.block().may_spin |= has_destination;
+        self.block().reduces |= !has_destination;
         let guard = self.guard(i);
         let ty = i.picks.ty(0);
         let semantics = Semantics::of_atomic(i.form.opcode, &i.picks);
-        let has_destination = i.form.opcode == Opcode::Atom;
         let (dst, rest) = match &i.operands[..] {
             [dst, rest @ ..] if has_destination => (Some(dst), rest),
             rest => (None, rest),

@@ -45,6 +45,7 @@ struct RawBlock {
     span: Span,
     falls_through: bool,
     may_spin: bool,
+    reduces: bool,
 }
 
 struct Lowering<'m> {
@@ -128,6 +129,7 @@ impl<'m> Lowering<'m> {
             span,
             falls_through: false,
             may_spin: false,
+            reduces: false,
         });
         BlockId(self.blocks.len() as u32 - 1)
     }
@@ -330,7 +332,7 @@ impl<'m> Lowering<'m> {
         let mut counted = HashSet::new();
         for &old in &order {
             let Some(block) = raw[old as usize].take() else { continue };
-            let RawBlock { ops: block_ops, terminator, span, falls_through, may_spin } = block;
+            let RawBlock { ops: block_ops, terminator, span, falls_through, may_spin, reduces } = block;
             let mut terminator = terminator.unwrap_or(Terminator::Return);
             terminator.rename(|b| place[b.index()]);
             // Several operations may come from one instruction, and several blocks if it is guarded.
@@ -340,7 +342,15 @@ impl<'m> Lowering<'m> {
             let start = ops.len() as u32;
             ops.extend(block_ops);
             let ops = start..ops.len() as u32;
-            blocks.push(Block { ops, terminator, span, instructions, live_in: Vec::new(), may_spin });
+            blocks.push(Block {
+                ops,
+                terminator,
+                span,
+                instructions,
+                live_in: Vec::new(),
+                may_spin,
+                reduces,
+            });
         }
         let (slots, frame_bytes, frame_align) = (self.values, self.frame_bytes, self.frame_align);
         let places = self.registers.iter().map(|(&(register, half), &slot)| RegisterPlace {

@@ -12,6 +12,7 @@ use super::{
     Signatures, Special, Start, Store, StoreAsync, TensorMapReplace, TensorMemory, Terminator, Texel,
     TexelWork, TryCancel, WarpOp, array_bytes,
 };
+use crate::exec::{REDUCTION_COST, SPIN_COST};
 use crate::kernel::Kernel;
 use crate::loaded::Image;
 use crate::memory::{CODE_STRIDE, CODE_WINDOW, generic_offset};
@@ -207,7 +208,11 @@ impl<'a> Builder<'a> {
             terminator: self.terminator(&block.terminator),
             span: block.span,
             live_in,
-            may_spin: block.may_spin,
+            turn_cost: match block {
+                ir::Block { may_spin: true, .. } => SPIN_COST,
+                ir::Block { reduces: true, .. } => REDUCTION_COST,
+                _ => 0,
+            },
         }
     }
 

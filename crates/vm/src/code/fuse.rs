@@ -24,7 +24,7 @@ impl Builder<'_> {
     /// Marks loads whose value is read once, joins pure operations with the store of their result, and makes chains.
     /// `source` are the operations that `ops` were made of, and `accesses` theirs. Returns the number of chains.
     ///
-    /// In a block with accesses that are ordered (`.volatile`, `.relaxed`, `.acquire`, atomics, fences) every load is
+    /// In a block with accesses that are ordered (`.volatile`, `.relaxed`, `.acquire`, `atom`, fences) every load is
     /// done in its place.
     pub(super) fn fuse(
         &self,

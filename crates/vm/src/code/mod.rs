@@ -542,7 +542,8 @@ pub(crate) struct Block {
     pub warp: bool,
     /// That is all there is in it: lanes of several calls can meet here.
     pub meeting: Option<Box<Meeting>>,
-    pub may_spin: bool,
+    /// What a turn of a loop through it takes from the budget, besides a unit for each block.
+    pub turn_cost: i64,
     /// Instructions that a thread executes by going through it.
     pub cost: u64,
 }

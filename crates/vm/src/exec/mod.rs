@@ -80,7 +80,10 @@ pub(crate) enum Turn {
 }
 
 /// Extra budget that a turn of a loop costs when it may wait for another thread: 32 such turns use a budget up.
-const SPIN_COST: i64 = BUDGET / 32;
+pub(crate) const SPIN_COST: i64 = BUDGET / 32;
+/// The same if it learns of others by weak loads at most: 1024 turns. Whoever gives his turn away has other blocks start, which need
+/// registers and memory of their own.
+pub(crate) const REDUCTION_COST: i64 = BUDGET / 1024;
 /// Blocks that a chunk runs before it gives its turn away.
 pub(crate) const BUDGET: i64 = 1 << 16;
 
@@ -292,7 +295,7 @@ impl<'l> Chunk<'l> {
         spinning: &mut bool,
         observer: &mut O,
     ) -> Step<bool> {
-        let mut may_spin = false;
+        let mut turn_cost = 0;
         // Calls and returns end the run of a path: its frame stays the same here.
         let frame = &self.frames[path.frame];
         let (index, window) = (frame.function, frame.window);
@@ -341,7 +344,7 @@ impl<'l> Chunk<'l> {
             let count = if changed { path.mask.count() as usize } else { active.count };
             self.instructions += block.cost * count as u64;
             *budget -= 1;
-            may_spin |= block.may_spin;
+            turn_cost = turn_cost.max(block.turn_cost);
 
             let from = path.block;
             observer.before_end(self, shared, block, &active)?;
@@ -367,10 +370,9 @@ impl<'l> Chunk<'l> {
             }
             if path.block <= from {
                 // A turn of a loop.
-                if may_spin {
-                    *budget -= SPIN_COST;
+                if turn_cost > 0 {
+                    *budget -= std::mem::take(&mut turn_cost);
                     *spinning = true;
-                    may_spin = false;
                     if !self.paths.is_empty() {
                         return Ok(true);
                     }
