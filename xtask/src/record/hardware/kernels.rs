@@ -114,9 +114,9 @@ fn case(text: &str, header: header::Launch) -> Option<Case> {
             launch.cooperative = true;
             continue;
         }
-        // How ptxvm runs it does not matter to a GPU.
+        // No GPU promises an order of blocks.
         if option == "--deterministic" {
-            continue;
+            return None;
         }
         let value = words.next()?;
         match option.as_str() {
