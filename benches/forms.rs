@@ -291,6 +291,14 @@ fn main() -> std::io::Result<()> {
     let mut words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     let dry_run = words.iter().any(|word| word == "--dry-run");
     words.retain(|word| word != "--dry-run");
+    if let Some(word) = words.iter().find(|word| word.starts_with('-')) {
+        eprintln!("unknown option {word}: words of spellings, with --dry-run before them");
+        std::process::exit(2);
+    }
+    if !words.is_empty() && !dry_run {
+        eprintln!("the page has all spellings: --dry-run prints some of them");
+        std::process::exit(2);
+    }
     let wanted = |instruction: &Instruction| {
         let name = instruction.spelling.mnemonic();
         words.is_empty() || words.iter().any(|word| name.contains(word.as_str()))
