@@ -8,7 +8,7 @@ use super::gather::{
     split_bytes, store_strided, widen_bytes,
 };
 use super::macros::multiversion;
-use super::mask_ops::{extend, fill, merge, permute_warps, ramp, truncate};
+use super::mask_ops::{compress, expand, extend, fill, merge, permute_warps, ramp, truncate};
 use super::memory::copy;
 use super::spread::{Spread, spread};
 use std::ops::Range;
@@ -65,6 +65,12 @@ pub struct Helpers {
     pub ramp: unsafe fn(*mut u8, LaneWidth, u64, u64, usize),
     /// `merge(dst, src, width, mask, groups)`: lanes of the groups become those of `src` where the mask has a one.
     pub merge: unsafe fn(*mut u8, *const u8, LaneWidth, &[u64], Range<usize>),
+    /// `compress(dst, src, width, mask)`: the lanes where the mask has a one, one after the other. Up to 15 lanes behind them become
+    /// anything. No predicates.
+    pub compress: unsafe fn(*mut u8, *const u8, LaneWidth, &[u64]),
+    /// `expand(dst, src, width, mask)`: the reverse: lanes where the mask has a one become one lane of `src` after the other, behind
+    /// which 15 more can be read. No predicates.
+    pub expand: unsafe fn(*mut u8, *const u8, LaneWidth, &[u64]),
     /// `extend(dst, width, src, from, lanes)`: the low 8, 16 or 32 bits of lanes of 2, 2 or 4 bytes, extended to
     /// `width`. `dst` may be `src` if the widths are the same.
     pub extend: unsafe fn(*mut u8, LaneWidth, *const u8, Extend, usize),
@@ -156,6 +162,8 @@ fn build(path: HostPath) -> Helpers {
         fill: version!(fill(dst: *mut u8, width: LaneWidth, value: u64, lanes: usize)),
         ramp: version!(ramp(dst: *mut u8, width: LaneWidth, base: u64, stride: u64, lanes: usize)),
         merge: version!(merge(dst: *mut u8, src: *const u8, width: LaneWidth, mask: &[u64], groups: Range<usize>)),
+        compress: version!(compress(dst: *mut u8, src: *const u8, width: LaneWidth, mask: &[u64])),
+        expand: version!(expand(dst: *mut u8, src: *const u8, width: LaneWidth, mask: &[u64])),
         extend: version!(extend(dst: *mut u8, width: LaneWidth, src: *const u8, from: Extend, lanes: usize)),
         truncate: version!(truncate(dst: *mut u8, width: LaneWidth, src: *const u8, from: LaneWidth, lanes: usize)),
         gather: version!(gather(

@@ -1,4 +1,4 @@
-//! Registers filled, merged under a mask, and brought from one width to another.
+//! Registers filled, merged under a mask, their lanes brought together and apart, and brought from one width to another.
 
 use super::drive::Lane;
 use super::helpers::{Extend, LaneWidth};
@@ -93,6 +93,138 @@ pub(super) unsafe fn merge<P: Path>(
             LaneWidth::B2 => merge::<P, u16>(dst, src, mask, groups),
             LaneWidth::B4 => merge::<P, u32>(dst, src, mask, groups),
             LaneWidth::B8 => merge::<P, u64>(dst, src, mask, groups),
+        }
+    }
+}
+
+/// Elements that lanes of a mask have are brought together, or apart.
+trait Compress: Select {
+    /// See [`Path::compress32`].
+    ///
+    /// # Safety
+    /// As for the methods of [`Path`]; likewise below.
+    unsafe fn compress<P: Path>(x: Block<Self>, mask: u16, to: &mut Block<Self>);
+    /// See [`Path::expand32`].
+    unsafe fn expand<P: Path>(from: &Block<Self>, mask: u16) -> Block<Self>;
+}
+
+impl Compress for u16 {
+    #[inline(always)]
+    unsafe fn compress<P: Path>(x: Block<u16>, mask: u16, to: &mut Block<u16>) {
+        let mut wide = [0; BLOCK];
+        // SAFETY: the caller's promise.
+        unsafe { P::compress32(x.map(u32::from), mask, &mut wide) }
+        *to = wide.map(|x| x as u16);
+    }
+    #[inline(always)]
+    unsafe fn expand<P: Path>(from: &Block<u16>, mask: u16) -> Block<u16> {
+        // SAFETY: the caller's promise.
+        unsafe { P::expand32(&from.map(u32::from), mask).map(|x| x as u16) }
+    }
+}
+
+/// Of 64 lanes, so many or fewer are moved one by one.
+const FEW_OF_WORD: u32 = 8;
+
+macro_rules! compress {
+    ($($T:ident $compress:ident $expand:ident)*) => {
+        $(impl Compress for $T {
+            #[inline(always)]
+            unsafe fn compress<P: Path>(x: Block<$T>, mask: u16, to: &mut Block<$T>) {
+                // SAFETY: the caller's promise.
+                unsafe { P::$compress(x, mask, to) }
+            }
+            #[inline(always)]
+            unsafe fn expand<P: Path>(from: &Block<$T>, mask: u16) -> Block<$T> {
+                // SAFETY: the caller's promise.
+                unsafe { P::$expand(from, mask) }
+            }
+        })*
+    };
+}
+compress!(u32 compress32 expand32 u64 compress64 expand64);
+
+#[inline(always)]
+pub(super) unsafe fn compress<P: Path>(dst: *mut u8, src: *const u8, width: LaneWidth, mask: &[u64]) {
+    /// # Safety
+    /// As for [`Helpers`](super::Helpers).
+    #[inline(always)]
+    unsafe fn compress<P: Path, T: Compress>(dst: *mut u8, src: *const u8, mask: &[u64]) {
+        let (mut dst, src) = (dst.cast::<T>(), src.cast::<T>());
+        for (i, &word) in mask.iter().enumerate() {
+            let mut rest = word;
+            // SAFETY: the caller's promise.
+            unsafe {
+                if word.count_ones() <= FEW_OF_WORD {
+                    while rest != 0 {
+                        let lane = 64 * i + rest.trailing_zeros() as usize;
+                        dst.write(src.add(lane).read());
+                        dst = dst.add(1);
+                        rest &= rest - 1;
+                    }
+                    continue;
+                }
+                for group in 4 * i..4 * i + 4 {
+                    let lanes = rest as u16;
+                    if lanes != 0 {
+                        T::compress::<P>(src.cast::<Block<T>>().add(group).read(), lanes, &mut *dst.cast());
+                        dst = dst.add(lanes.count_ones() as usize);
+                    }
+                    rest >>= BLOCK;
+                }
+            }
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        match width {
+            LaneWidth::Bit => {}
+            LaneWidth::B2 => compress::<P, u16>(dst, src, mask),
+            LaneWidth::B4 => compress::<P, u32>(dst, src, mask),
+            LaneWidth::B8 => compress::<P, u64>(dst, src, mask),
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) unsafe fn expand<P: Path>(dst: *mut u8, src: *const u8, width: LaneWidth, mask: &[u64]) {
+    /// # Safety
+    /// As for [`Helpers`](super::Helpers).
+    #[inline(always)]
+    unsafe fn expand<P: Path, T: Compress>(dst: *mut u8, src: *const u8, mask: &[u64]) {
+        let (dst, mut src) = (dst.cast::<T>(), src.cast::<T>());
+        for (i, &word) in mask.iter().enumerate() {
+            let mut rest = word;
+            // SAFETY: the caller's promise.
+            unsafe {
+                if word.count_ones() <= FEW_OF_WORD {
+                    while rest != 0 {
+                        let lane = 64 * i + rest.trailing_zeros() as usize;
+                        dst.add(lane).write(src.read());
+                        src = src.add(1);
+                        rest &= rest - 1;
+                    }
+                    continue;
+                }
+                for group in 4 * i..4 * i + 4 {
+                    let lanes = rest as u16;
+                    if lanes != 0 {
+                        let dst = dst.cast::<Block<T>>().add(group);
+                        dst.write(T::select::<P>(lanes, T::expand::<P>(&*src.cast(), lanes), dst.read()));
+                        src = src.add(lanes.count_ones() as usize);
+                    }
+                    rest >>= BLOCK;
+                }
+            }
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        match width {
+            LaneWidth::Bit => {}
+            LaneWidth::B2 => expand::<P, u16>(dst, src, mask),
+            LaneWidth::B4 => expand::<P, u32>(dst, src, mask),
+            LaneWidth::B8 => expand::<P, u64>(dst, src, mask),
         }
     }
 }

@@ -86,23 +86,26 @@ pub(super) unsafe trait Path: 'static {
 
     /// Writes the elements at the ones of a mask one after the other, and anything behind them.
     #[inline(always)]
-    unsafe fn compress(x: Block<f64>, mask: u16, to: &mut Block<f64>) {
-        let mut count = 0;
-        for (k, x) in x.into_iter().enumerate() {
-            to[count % BLOCK] = x;
-            count += usize::from(mask >> k & 1);
-        }
+    unsafe fn compress32(x: Block<u32>, mask: u16, to: &mut Block<u32>) {
+        compress(x, mask, to);
+    }
+
+    /// Writes the elements at the ones of a mask one after the other, and anything behind them.
+    #[inline(always)]
+    unsafe fn compress64(x: Block<u64>, mask: u16, to: &mut Block<u64>) {
+        compress(x, mask, to);
     }
 
     /// One element after the other for each one of a mask; anything for zeros.
     #[inline(always)]
-    unsafe fn expand(from: &Block<f64>, mask: u16) -> Block<f64> {
-        let (mut out, mut count) = ([0.0; BLOCK], 0);
-        for (k, out) in out.iter_mut().enumerate() {
-            *out = from[count % BLOCK];
-            count += usize::from(mask >> k & 1);
-        }
-        out
+    unsafe fn expand32(from: &Block<u32>, mask: u16) -> Block<u32> {
+        expand(from, mask)
+    }
+
+    /// One element after the other for each one of a mask; anything for zeros.
+    #[inline(always)]
+    unsafe fn expand64(from: &Block<u64>, mask: u16) -> Block<u64> {
+        expand(from, mask)
     }
 
     /// `x[from[i] % 32]` for every i.
@@ -219,6 +222,32 @@ fn select<T: Copy>(mask: u16, a: Block<T>, b: Block<T>) -> Block<T> {
     let mut out = b;
     for (i, (out, a)) in out.iter_mut().zip(a).enumerate() {
         *out = if mask & 1 << i != 0 { a } else { *out };
+    }
+    out
+}
+
+/// The lanes of a mask, in ascending order.
+#[inline(always)]
+fn ones(mut mask: u16) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lane = mask.trailing_zeros() as usize;
+        mask &= mask.wrapping_sub(1);
+        (lane < BLOCK).then_some(lane)
+    })
+}
+
+#[inline(always)]
+fn compress<T: Copy>(x: Block<T>, mask: u16, to: &mut Block<T>) {
+    for (to, lane) in to.iter_mut().zip(ones(mask)) {
+        *to = x[lane];
+    }
+}
+
+#[inline(always)]
+fn expand<T: Copy>(from: &Block<T>, mask: u16) -> Block<T> {
+    let mut out = *from;
+    for (from, lane) in from.iter().zip(ones(mask)) {
+        out[lane] = *from;
     }
     out
 }

@@ -135,6 +135,63 @@ macro_rules! transposes {
     };
 }
 
+/// For elements of so many words, `8 / WORDS` of which fill a vector: of the `part`-th vector of a block how many elements have a one
+/// in the mask, and all bits of the bytes that stand for their words.
+#[inline]
+#[target_feature(enable = "bmi2,popcnt")]
+fn words_of<const WORDS: usize>(mask: u16, part: usize) -> (usize, u64) {
+    let lanes = 8 / WORDS;
+    let mask = u64::from(mask) >> (part * lanes) & ((1 << lanes) - 1);
+    // The lowest bit of each element's bytes, and all of them.
+    let (lowest_bits, all_bits) =
+        if WORDS == 1 { (0x0101_0101_0101_0101, 0xff) } else { (0x0001_0001_0001_0001, 0xffff) };
+    (mask.count_ones() as usize, _pdep_u64(mask, lowest_bits) * all_bits)
+}
+
+/// The words of a vector in order, a byte each.
+const WORDS_IN_ORDER: u64 = 0x0706_0504_0302_0100;
+
+/// [`Path::compress32`] and [`Path::compress64`], for elements of so many words.
+///
+/// # Safety
+/// There must be room for all elements.
+#[inline]
+#[target_feature(enable = "avx2,bmi2,popcnt")]
+unsafe fn compress<const WORDS: usize>(x: &[__m256i], mask: u16, mut to: *mut u32) {
+    for (part, &x) in x.iter().enumerate() {
+        let (count, words) = words_of::<WORDS>(mask, part);
+        let from = _mm_cvtsi64_si128(_pext_u64(WORDS_IN_ORDER, words) as i64);
+        let x = _mm256_permutevar8x32_epi32(x, _mm256_cvtepu8_epi32(from));
+        // SAFETY: vectors before this one have no more elements than there were, so that there is room for this one's.
+        unsafe {
+            to.cast::<__m256i>().write_unaligned(x);
+            to = to.add(WORDS * count);
+        }
+    }
+}
+
+/// [`Path::expand32`] and [`Path::expand64`], for elements of so many words, in vectors.
+///
+/// # Safety
+/// There must be as many elements as the vectors have.
+#[inline]
+#[target_feature(enable = "avx2,bmi2,popcnt")]
+unsafe fn expand<const VECTORS: usize, const WORDS: usize>(
+    mut from: *const u32,
+    mask: u16,
+) -> [__m256i; VECTORS] {
+    let mut vectors = [_mm256_setzero_si256(); VECTORS];
+    for (part, vector) in vectors.iter_mut().enumerate() {
+        let (count, words) = words_of::<WORDS>(mask, part);
+        let places = _mm_cvtsi64_si128(_pdep_u64(WORDS_IN_ORDER, words) as i64);
+        // SAFETY: vectors before this one took no more elements than they have, so that there are enough for this one.
+        let x = unsafe { from.cast::<__m256i>().read_unaligned() };
+        from = from.wrapping_add(WORDS * count);
+        *vector = _mm256_permutevar8x32_epi32(x, _mm256_cvtepu8_epi32(places));
+    }
+    vectors
+}
+
 /// AVX2, FMA, F16C, BMI2.
 pub(super) struct Avx2;
 
@@ -225,6 +282,30 @@ unsafe impl Path for Avx2 {
             }
             transmute(b)
         }
+    }
+
+    #[inline(always)]
+    unsafe fn compress32(x: Block<u32>, mask: u16, to: &mut Block<u32>) {
+        // SAFETY: AVX2 and BMI2; arrays and vectors of the same 64 bytes.
+        unsafe { compress::<1>(&transmute::<_, [__m256i; 2]>(x), mask, to.as_mut_ptr()) }
+    }
+
+    #[inline(always)]
+    unsafe fn compress64(x: Block<u64>, mask: u16, to: &mut Block<u64>) {
+        // SAFETY: as above, 128 bytes.
+        unsafe { compress::<2>(&transmute::<_, [__m256i; 4]>(x), mask, to.as_mut_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn expand32(from: &Block<u32>, mask: u16) -> Block<u32> {
+        // SAFETY: as above, 64 bytes.
+        unsafe { transmute(expand::<2, 1>(from.as_ptr(), mask)) }
+    }
+
+    #[inline(always)]
+    unsafe fn expand64(from: &Block<u64>, mask: u16) -> Block<u64> {
+        // SAFETY: as above, 128 bytes.
+        unsafe { transmute(expand::<4, 2>(from.as_ptr().cast(), mask)) }
     }
 
     #[inline(always)]
@@ -357,23 +438,37 @@ unsafe impl Path for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn compress(x: Block<f64>, mask: u16, to: &mut Block<f64>) {
+    unsafe fn compress32(x: Block<u32>, mask: u16, to: &mut Block<u32>) {
+        // SAFETY: as above, F.
+        unsafe { *to = transmute(_mm512_maskz_compress_epi32(mask, transmute(x))) }
+    }
+
+    #[inline(always)]
+    unsafe fn compress64(x: Block<u64>, mask: u16, to: &mut Block<u64>) {
         // SAFETY: as above, F. The low half has 8 elements at most, behind which there is room for the high one.
         unsafe {
-            let x: [__m512d; 2] = transmute(x);
+            let [low, high]: [__m512i; 2] = transmute(x);
             let at = (mask & 0xff).count_ones() as usize;
-            _mm512_storeu_pd(to.as_mut_ptr(), _mm512_maskz_compress_pd(mask as u8, x[0]));
-            _mm512_storeu_pd(to.as_mut_ptr().add(at), _mm512_maskz_compress_pd((mask >> 8) as u8, x[1]));
+            let to = to.as_mut_ptr();
+            _mm512_storeu_epi64(to.cast(), _mm512_maskz_compress_epi64(mask as u8, low));
+            _mm512_storeu_epi64(to.add(at).cast(), _mm512_maskz_compress_epi64((mask >> 8) as u8, high));
         }
     }
 
     #[inline(always)]
-    unsafe fn expand(from: &Block<f64>, mask: u16) -> Block<f64> {
+    unsafe fn expand32(from: &Block<u32>, mask: u16) -> Block<u32> {
         // SAFETY: as above.
+        unsafe { transmute(_mm512_maskz_expand_epi32(mask, transmute(*from))) }
+    }
+
+    #[inline(always)]
+    unsafe fn expand64(from: &Block<u64>, mask: u16) -> Block<u64> {
+        // SAFETY: as above. Behind the elements of the low half there are as many as the high one may need.
         unsafe {
             let at = (mask & 0xff).count_ones() as usize;
-            let low = _mm512_maskz_expand_pd(mask as u8, _mm512_loadu_pd(from.as_ptr()));
-            let high = _mm512_maskz_expand_pd((mask >> 8) as u8, _mm512_loadu_pd(from.as_ptr().add(at)));
+            let from = from.as_ptr();
+            let low = _mm512_maskz_expand_epi64(mask as u8, _mm512_loadu_epi64(from.cast()));
+            let high = _mm512_maskz_expand_epi64((mask >> 8) as u8, _mm512_loadu_epi64(from.add(at).cast()));
             transmute([low, high])
         }
     }

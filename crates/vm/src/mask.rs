@@ -82,54 +82,58 @@ impl Mask {
         count(&self.0)
     }
 
-    /// Which of the lanes of `all`, at most 128, are in the set: a bit for each, in ascending order.
-    pub fn of(self, all: &Mask) -> u128 {
+    /// The lanes of `all` without gaps between them: lane `i` of the result is in the set if the `i`-th of `all` is, in ascending order.
+    pub fn compress(self, all: &Mask) -> Mask {
+        #[inline(always)]
+        fn compress(lanes: &Mask, all: &Mask, extract: impl Fn(u64, u64) -> u64) -> Mask {
+            let mut compressed = Mask::EMPTY;
+            let mut next = 0;
+            for (&lanes, &all) in lanes.0.iter().zip(&all.0).filter(|(_, all)| **all != 0) {
+                let bits = u128::from(extract(lanes, all)) << (next % 64);
+                compressed.0[next / 64] |= bits as u64;
+                if let Some(word) = compressed.0.get_mut(next / 64 + 1) {
+                    *word |= (bits >> 64) as u64;
+                }
+                next += all.count_ones() as usize;
+            }
+            compressed
+        }
         #[cfg(target_arch = "x86_64")]
         if std::is_x86_feature_detected!("bmi2") && std::is_x86_feature_detected!("popcnt") {
             #[target_feature(enable = "bmi2,popcnt")]
-            fn with_instruction(lanes: &Mask, all: &Mask) -> u128 {
-                let (mut bits, mut count) = (0, 0);
-                for (&lanes, &all) in lanes.0.iter().zip(&all.0).filter(|(_, all)| **all != 0) {
-                    bits |= u128::from(std::arch::x86_64::_pext_u64(lanes, all)) << count;
-                    count += all.count_ones();
-                }
-                bits
+            fn with_instruction(lanes: &Mask, all: &Mask) -> Mask {
+                compress(lanes, all, |lanes, all| std::arch::x86_64::_pext_u64(lanes, all))
             }
             // SAFETY: the host has the instructions.
             return unsafe { with_instruction(&self, all) };
         }
-        let (mut bits, mut next) = (0, 0);
-        all.for_each(|lane| {
-            bits |= u128::from(self.contains(lane)) << next;
-            next += 1;
-        });
-        bits
+        compress(&self, all, extract)
     }
 
-    /// The lanes of `all`, at most 128, whose bits are set: the reverse of [`Mask::of`].
-    pub fn spread(bits: u128, all: &Mask) -> Mask {
+    /// The reverse of [`Mask::compress`]: the `i`-th lane of `all` is in the set if lane `i` was.
+    pub fn expand(self, all: &Mask) -> Mask {
+        #[inline(always)]
+        fn expand(lanes: &Mask, all: &Mask, deposit: impl Fn(u64, u64) -> u64) -> Mask {
+            let mut expanded = Mask::EMPTY;
+            let mut next = 0;
+            for (expanded, &all) in expanded.0.iter_mut().zip(&all.0).filter(|(_, all)| **all != 0) {
+                let high = lanes.0.get(next / 64 + 1).copied().unwrap_or(0);
+                let bits = u128::from(high) << 64 | u128::from(lanes.0[next / 64]);
+                *expanded = deposit((bits >> (next % 64)) as u64, all);
+                next += all.count_ones() as usize;
+            }
+            expanded
+        }
         #[cfg(target_arch = "x86_64")]
         if std::is_x86_feature_detected!("bmi2") && std::is_x86_feature_detected!("popcnt") {
             #[target_feature(enable = "bmi2,popcnt")]
-            fn with_instruction(mut bits: u128, all: &Mask) -> Mask {
-                let mut lanes = Mask::EMPTY;
-                for (lanes, &all) in lanes.0.iter_mut().zip(&all.0).filter(|(_, all)| **all != 0) {
-                    *lanes = std::arch::x86_64::_pdep_u64(bits as u64, all);
-                    bits = bits.checked_shr(all.count_ones()).unwrap_or(0);
-                }
-                lanes
+            fn with_instruction(lanes: &Mask, all: &Mask) -> Mask {
+                expand(lanes, all, |bits, all| std::arch::x86_64::_pdep_u64(bits, all))
             }
             // SAFETY: the host has the instructions.
-            return unsafe { with_instruction(bits, all) };
+            return unsafe { with_instruction(&self, all) };
         }
-        let (mut lanes, mut bits) = (Mask::EMPTY, bits);
-        all.for_each(|lane| {
-            if bits & 1 != 0 {
-                lanes.insert(lane);
-            }
-            bits >>= 1;
-        });
-        lanes
+        expand(&self, all, deposit)
     }
 
     /// Puts a lane into the set.
@@ -171,6 +175,11 @@ impl Mask {
     /// The 16 lanes of group `group`.
     pub fn group(self, group: usize) -> u16 {
         (self.0[group / 4] >> (group % 4 * 16)) as u16
+    }
+
+    /// Puts lanes into group `group`, which has none.
+    pub fn set_group(&mut self, group: usize, lanes: u16) {
+        self.0[group / 4] |= u64::from(lanes) << (group % 4 * GROUP_LANES);
     }
 
     /// The 32 lanes of warp `warp`.
@@ -230,6 +239,26 @@ impl Mask {
         let (low, high) = (self.0[first].trailing_zeros(), self.0[last].leading_zeros());
         (first * 4 + low as usize / GROUP_LANES, last * 4 + 4 - high as usize / GROUP_LANES)
     }
+}
+
+/// The bits of `word` where `all` has some, one beside the other from the lowest on.
+fn extract(word: u64, mut all: u64) -> u64 {
+    let (mut bits, mut next) = (0, 0);
+    while all != 0 {
+        bits |= (word >> all.trailing_zeros() & 1) << next;
+        (all, next) = (all & (all - 1), next + 1);
+    }
+    bits
+}
+
+/// The reverse of [`extract`]: the lowest bits, one after the other, where `all` has some.
+fn deposit(mut bits: u64, mut all: u64) -> u64 {
+    let mut word = 0;
+    while all != 0 {
+        word |= (bits & 1) << all.trailing_zeros();
+        (all, bits) = (all & (all - 1), bits >> 1);
+    }
+    word
 }
 
 impl PartialEq for Mask {
@@ -336,17 +365,25 @@ mod tests {
     }
 
     #[test]
-    fn bits_of_some_lanes_are_those_of_each() {
+    fn lanes_are_brought_together_and_apart() {
         let every =
             |step: usize| (0..CHUNK_LANES).step_by(step).fold(Mask::EMPTY, |m, i| m | Mask::single(i));
-        for all in
-            [Mask::EMPTY, Mask::first(128), Mask::range(130, 200), every(8), every(9), Mask::single(1023)]
-        {
+        let some = [Mask::EMPTY, Mask::ALL, Mask::first(128), Mask::range(130, 200), every(2), every(9)];
+        for all in some.into_iter().chain([!every(7), Mask::single(1023)]) {
             for lanes in [Mask::EMPTY, Mask::ALL, Mask::range(3, 777), every(3), every(16)] {
-                let bits = lanes.of(&all);
-                let each = all.into_iter().enumerate().map(|(i, lane)| u128::from(lanes.contains(lane)) << i);
-                assert_eq!(bits, each.sum());
-                assert_eq!(Mask::spread(bits, &all), lanes & all);
+                let each = all.into_iter().enumerate().filter(|&(_, lane)| lanes.contains(lane));
+                let compressed = each.fold(Mask::EMPTY, |m, (i, _)| m | Mask::single(i));
+                assert_eq!(lanes.compress(&all), compressed);
+                assert_eq!(compressed.expand(&all), lanes & all);
+                // Bits behind those of `all` do not count.
+                let more = Mask::ALL.without(Mask::first(all.count() as usize));
+                assert_eq!((compressed | more).expand(&all), lanes & all);
+            }
+            for (&word, &all) in every(3).0.iter().zip(&all.0) {
+                let bits = extract(word, all);
+                let wanted = Mask([word; WORDS])
+                    .compress(&Mask(std::array::from_fn(|i| if i == 0 { all } else { 0 })));
+                assert_eq!((bits, deposit(bits, all)), (wanted.0[0], word & all));
             }
         }
     }

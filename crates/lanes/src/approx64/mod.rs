@@ -141,32 +141,33 @@ impl<F: Function> Kernel for Rounded<F> {
 /// As for [`Kernel::run`], of the blocks of the chunk.
 #[inline(always)]
 unsafe fn mixed<F: Function, P: Path>(args: &LaneArgs, chunk: Range<usize>, usual: [u16; CHUNK]) {
+    const ONE: u64 = 1f64.to_bits();
     // Where the last operands go, there is room for a block.
-    let mut packed = Aligned([1.0; (CHUNK + 1) * BLOCK]);
+    let mut packed = Aligned([ONE; (CHUNK + 1) * BLOCK]);
     let packed = &mut packed.0;
     let mut count = 0;
     // SAFETY: the caller's promise.
     unsafe {
         for (i, mask) in chunk.clone().zip(usual) {
             let to = packed[count..].first_chunk_mut().expect("room");
-            P::compress(load(args, 0, i), mask, to);
+            P::compress64(load(args, 0, i), mask, to);
             count += mask.count_ones() as usize;
         }
         // Ones stand for what is missing in the last block: they are no work for `sem`.
-        packed[count..][..BLOCK].fill(1.0);
+        packed[count..][..BLOCK].fill(ONE);
         for block in packed[..count.next_multiple_of(BLOCK)].as_chunks_mut().0 {
-            *block = rounded::<F, P>(*block);
+            *block = rounded::<F, P>(block.map(f64::from_bits)).map(f64::to_bits);
         }
         let mut count = 0;
         for (i, mask) in chunk.zip(usual) {
             let x: Block<f64> = load(args, 0, i);
-            let values = P::expand(packed[count..].first_chunk().expect("room"), mask);
+            let values = P::expand64(packed[count..].first_chunk().expect("room"), mask);
             count += mask.count_ones() as usize;
             let magnitudes = x.map(|x| x.to_bits() & !(1 << 63));
             let nan = P::top_bits64(magnitudes.map(|bits| f64::INFINITY.to_bits().wrapping_sub(bits)));
             let others = apply1(|x| F::unusual(x).to_bits(), x);
             let others = P::select64(nan, x.map(|x| x.to_bits() | 1 << 51), others);
-            store::<P, _>(args, 0, i, P::select64(mask, values.map(f64::to_bits), others));
+            store::<P, _>(args, 0, i, P::select64(mask, values, others));
         }
     }
 }

@@ -120,6 +120,32 @@ fn merge_takes_the_lanes_of_the_mask() {
 }
 
 #[test]
+fn compress_and_expand() {
+    on_every_path(|helpers, random| {
+        for width in WIDTHS {
+            let (mask, src, before) = (random_mask(random), random_register(random), random_register(random));
+            let lanes: Vec<usize> = (0..LANES).filter(|&lane| contains(&mask, lane)).collect();
+            let (mut together, mut apart) = (before.clone(), before.clone());
+            // SAFETY: as above. Behind all lanes before those of the last group there are 16.
+            unsafe {
+                (helpers.compress)(together.0.as_mut_ptr(), src.0.as_ptr(), width, &mask);
+                (helpers.expand)(apart.0.as_mut_ptr(), together.0.as_ptr(), width, &mask);
+            }
+            for (i, &lane) in lanes.iter().enumerate() {
+                assert_eq!(get(&together, width, i), get(&src, width, lane), "{width:?} {i} of {lanes:?}");
+            }
+            for lane in lanes.len() + 15..LANES {
+                assert_eq!(get(&together, width, lane), get(&before, width, lane), "{width:?} {lane}");
+            }
+            for lane in 0..LANES {
+                let from = if lanes.contains(&lane) { &src } else { &before };
+                assert_eq!(get(&apart, width, lane), get(from, width, lane), "{width:?} {lane} of {lanes:?}");
+            }
+        }
+    });
+}
+
+#[test]
 fn extend_and_truncate() {
     let kinds = [
         (Extend::U8, LaneWidth::B2, 8, false),

@@ -4,9 +4,10 @@ use crate::mask::{GROUP_LANES, Mask};
 use crate::registers::{PACKED_LANES, Window};
 
 /// Lanes are packed where operations have so many times as many otherwise.
-const LEAST_GAIN: usize = 4;
-/// And where they have run an operation for so many of them.
-const LANES_BY_OPERATION: usize = 4;
+const LEAST_GAIN: usize = 2;
+/// And where they have run an operation for so many of them, and so many operations.
+const LANES_BY_OPERATION: usize = 32;
+const LEAST_OPERATIONS: usize = 8;
 
 /// The lanes that execute an operation.
 #[derive(Clone, Copy)]
@@ -89,7 +90,7 @@ impl Active {
     #[inline]
     pub fn expect(&mut self, operations: usize) {
         self.operations += operations;
-        self.packs = self.few && LANES_BY_OPERATION * self.operations >= self.count;
+        self.packs = self.few && self.operations >= LEAST_OPERATIONS.max(self.count / LANES_BY_OPERATION);
     }
 
     /// All threads of a chunk.

@@ -8,19 +8,16 @@ use super::{Groups, Registers, SlotRef, Window, form, lane_width};
 use crate::bytes::{AlignedBytes, load};
 use crate::mask::{CHUNK_LANES, GROUP_LANES, Mask};
 use ir::Width;
-use lanes::LaneWidth;
 
 /// The most lanes that are packed.
-pub(crate) const PACKED_LANES: usize = CHUNK_LANES / 8;
-const _: () = assert!(PACKED_LANES <= u128::BITS as usize, "Mask::of");
+pub(crate) const PACKED_LANES: usize = CHUNK_LANES / 2;
 
 /// The lanes that are packed, and the packed forms of the slots of one window.
 pub(super) struct Packing {
+    /// None: nothing is packed.
     mask: Mask,
-    /// The lanes of the mask, in ascending order. None: nothing is packed.
-    lanes: Vec<u16>,
     window: Window,
-    /// Groups that the values of a slot take.
+    /// Groups that the values of a slot take. 0: nothing is packed.
     groups: usize,
     /// By the index of the slot.
     data: AlignedBytes,
@@ -33,7 +30,6 @@ impl Packing {
     fn new() -> Packing {
         Packing {
             mask: Mask::EMPTY,
-            lanes: Vec::with_capacity(PACKED_LANES),
             window: Window::default(),
             groups: 0,
             data: AlignedBytes::zeroed(0),
@@ -54,9 +50,9 @@ impl Packing {
         }
     }
 
-    /// Bytes from slot to slot.
+    /// Bytes from slot to slot: behind the lanes there is room for a group of anything.
     fn stride(&self) -> usize {
-        self.groups * GROUP_LANES * size_of::<u64>()
+        (self.groups + 1) * GROUP_LANES * size_of::<u64>()
     }
 
     /// Where the values of a slot stand.
@@ -66,36 +62,6 @@ impl Packing {
         // SAFETY: there is room for every slot of the window (`Registers::pack`).
         unsafe { self.data.as_ptr().add(offset) }
     }
-
-    /// Copies the values of the lanes between a slot's array and its packed form.
-    ///
-    /// # Safety
-    /// The array must have an element of the slot's width, no predicate, for every lane.
-    unsafe fn copy(&self, array: *mut u8, slot: SlotRef, pack: bool) {
-        /// # Safety
-        /// As above; there must be room for the lanes in `packed`.
-        #[inline(always)]
-        unsafe fn copy<T: Copy>(array: *mut u8, packed: *mut u8, lanes: &[u16], pack: bool) {
-            let (array, packed) = (array.cast::<T>(), packed.cast::<T>());
-            for (i, &lane) in lanes.iter().enumerate() {
-                // SAFETY: the caller's promise.
-                unsafe {
-                    let (element, value) = (array.add(lane.into()), packed.add(i));
-                    if pack { *value = *element } else { *element = *value }
-                }
-            }
-        }
-        let packed = self.at(slot);
-        // SAFETY: the caller's promise.
-        unsafe {
-            match lane_width(slot.width) {
-                LaneWidth::Bit => {}
-                LaneWidth::B2 => copy::<u16>(array, packed, &self.lanes, pack),
-                LaneWidth::B4 => copy::<u32>(array, packed, &self.lanes, pack),
-                LaneWidth::B8 => copy::<u64>(array, packed, &self.lanes, pack),
-            }
-        }
-    }
 }
 
 impl Registers {
@@ -104,7 +70,7 @@ impl Registers {
     #[inline]
     pub fn pack(&mut self, w: Window, mask: &Mask) -> usize {
         if let Some(packing) = &self.packing
-            && !packing.lanes.is_empty()
+            && packing.groups != 0
         {
             debug_assert!(packing.mask == *mask && packing.window == w, "one set of lanes at a time");
             return packing.groups;
@@ -115,9 +81,8 @@ impl Registers {
     #[inline(never)]
     fn begin_packing(&mut self, w: Window, mask: &Mask) -> usize {
         let packing = self.packing.get_or_insert_with(|| Box::new(Packing::new()));
-        mask.for_each(|lane| packing.lanes.push(lane as u16));
         (packing.mask, packing.window) = (*mask, w);
-        packing.groups = packing.lanes.len().div_ceil(GROUP_LANES);
+        packing.groups = (mask.count() as usize).div_ceil(GROUP_LANES);
         let bytes = (self.states.len() - w.index as usize) * packing.stride();
         if bytes > packing.data.len() {
             packing.data = AlignedBytes::zeroed(bytes.next_power_of_two());
@@ -128,7 +93,7 @@ impl Registers {
     /// Ends what [`Registers::pack`] began: all values are in the arrays again.
     #[inline]
     pub fn unpack(&mut self) {
-        if self.packing.as_ref().is_some_and(|packing| !packing.lanes.is_empty()) {
+        if self.packing.as_ref().is_some_and(|packing| packing.groups != 0) {
             self.unpack_slots();
         }
     }
@@ -144,7 +109,7 @@ impl Registers {
         if let Some(packing) = &mut self.packing {
             packing.slots = slots;
             packing.noted.fill(0);
-            packing.lanes.clear();
+            packing.groups = 0;
         }
     }
 
@@ -154,8 +119,9 @@ impl Registers {
             return;
         }
         if let Some(packing) = &self.packing {
-            // SAFETY: the slot's array has an element for every lane; predicates have no packed form.
-            unsafe { packing.copy(self.array(w, slot), slot, false) }
+            let (array, width) = (self.array(w, slot), lane_width(slot.width));
+            // SAFETY: the slot's array has an element for every lane, its packed form for each of the mask's, and a group behind them.
+            unsafe { (self.helpers.expand)(array, packing.at(slot), width, &packing.mask.0) }
         }
         self.state_mut(w, slot).forms |= form::ARRAY;
     }
@@ -179,10 +145,11 @@ impl Registers {
             // One group stands for all; its array may have others, too.
             return Groups { step: 0, ..self.source(w, slot) };
         }
-        let array = self.read(w, slot).cast_mut();
+        let array = self.read(w, slot);
         if let Some(packing) = &mut self.packing {
-            // SAFETY: the array has an element for every lane.
-            unsafe { packing.copy(array, slot, true) }
+            let width = lane_width(slot.width);
+            // SAFETY: the array has an element for every lane; there is room for those of the mask and a group behind them.
+            unsafe { (self.helpers.compress)(packing.at(slot), array, width, &packing.mask.0) }
             packing.note(slot);
         }
         self.state_mut(w, slot).forms |= form::PACKED;
@@ -193,11 +160,10 @@ impl Registers {
     fn packed_predicate(&mut self, w: Window, slot: SlotRef) -> Groups {
         let (value, to) = (self.predicate(w, slot), self.packed_target(slot));
         if let Some(packing) = &self.packing {
-            let mut bits = value.of(&packing.mask);
+            let packed = value.compress(&packing.mask);
             for group in 0..packing.groups {
                 // SAFETY: there is room for so many groups.
-                unsafe { to.cast::<u16>().add(group).write(bits as u16) }
-                bits >>= GROUP_LANES;
+                unsafe { to.cast::<u16>().add(group).write(packed.group(group)) }
             }
         }
         Groups { array: to, step: slot.group_bytes.into() }
@@ -238,23 +204,25 @@ impl Registers {
     /// The packed lanes of a predicate have been written.
     fn set_packed_predicate(&mut self, w: Window, slot: SlotRef) {
         if let Some(packing) = &self.packing {
-            let mut bits = 0;
-            for group in (0..packing.groups).rev() {
+            let mut packed = Mask::EMPTY;
+            for group in 0..packing.groups {
                 // SAFETY: a group has been written for 16 lanes each.
-                let lanes = unsafe { packing.at(slot).cast::<u16>().add(group).read() };
-                bits = bits << GROUP_LANES | u128::from(lanes);
+                packed.set_group(group, unsafe { packing.at(slot).cast::<u16>().add(group).read() });
             }
             let mask = packing.mask;
-            self.set_predicate(w, slot, Mask::spread(bits, &mask), mask);
+            self.set_predicate(w, slot, packed.expand(&mask), mask);
         }
     }
 
     /// The value of a lane of a slot that has a packed form.
     pub(super) fn get_packed(&self, slot: SlotRef, lane: usize) -> Option<u64> {
         let packing = self.packing.as_ref()?;
-        let place = packing.lanes.binary_search(&(lane as u16)).ok()?;
+        if !packing.mask.contains(lane) {
+            return None;
+        }
+        let before = (packing.mask & Mask::first(lane)).count();
         // SAFETY: there is a value for each of the lanes.
-        Some(unsafe { load(packing.at(slot), slot.width, place) })
+        Some(unsafe { load(packing.at(slot), slot.width, before as usize) })
     }
 }
 
