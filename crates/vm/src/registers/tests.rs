@@ -206,3 +206,31 @@ fn packed_forms_have_the_values_of_their_lanes() {
         registers.unpack();
     }
 }
+
+#[test]
+fn packed_forms_have_room_behind_their_lanes() {
+    let rows = LaneRows::of([64, 1, 1], 64, 1);
+    // A group of them; the last is brought there by a whole vector.
+    let mask = Mask::first(15) | Mask::single(16);
+    for path in lanes::available_paths() {
+        let mut registers = Registers::new(rows, path);
+        let [first, second] = [0, 1].map(|index| SlotRef::new(index, index * 8192, Width::W64));
+        registers.grow(2, 2 * 8192);
+        for slot in [first, second] {
+            (0..rows.lanes).for_each(|lane| registers.set(W, slot, lane, 100 + lane as u64));
+        }
+        registers.pack(W, &mask);
+        registers.packed_source(W, second);
+        for i in 0..16 {
+            // SAFETY: a packed form has a value for each of the lanes.
+            unsafe { store(registers.packed_target(second), Width::W64, i, i as u64) }
+        }
+        registers.set_packed(W, second, false);
+        registers.packed_source(W, first);
+        registers.unpack();
+        for (i, lane) in mask.into_iter().enumerate() {
+            assert_eq!(registers.get(W, second, lane), i as u64);
+            assert_eq!(registers.get(W, first, lane), 100 + lane as u64);
+        }
+    }
+}
