@@ -123,9 +123,6 @@ impl Compress for u16 {
     }
 }
 
-/// Of 64 lanes, so many or fewer are moved one by one.
-const FEW_OF_WORD: u32 = 8;
-
 macro_rules! compress {
     ($($T:ident $compress:ident $expand:ident)*) => {
         $(impl Compress for $T {
@@ -143,6 +140,9 @@ macro_rules! compress {
     };
 }
 compress!(u32 compress32 expand32 u64 compress64 expand64);
+
+/// Of 64 lanes, so many or fewer are moved one by one.
+const FEW_OF_WORD: u32 = 8;
 
 #[inline(always)]
 pub(super) unsafe fn compress<P: Path>(dst: *mut u8, src: *const u8, width: LaneWidth, mask: &[u64]) {

@@ -14,7 +14,6 @@ pub(crate) const PACKED_LANES: usize = CHUNK_LANES / 2;
 
 /// The lanes that are packed, and the packed forms of the slots of one window.
 pub(super) struct Packing {
-    /// None: nothing is packed.
     mask: Mask,
     window: Window,
     /// Groups that the values of a slot take. 0: nothing is packed.
