@@ -144,87 +144,71 @@ compress!(u32 compress32 expand32 u64 compress64 expand64);
 /// Of 64 lanes, so many or fewer are moved one by one.
 const FEW_OF_WORD: u32 = 8;
 
+/// Copies the elements of a mask's lanes between an array and `packed`, where they stand one after the other: there, or back.
+///
+/// # Safety
+/// As for [`Helpers`](super::Helpers); the side that is read is not written.
 #[inline(always)]
-pub(super) unsafe fn compress<P: Path>(dst: *mut u8, src: *const u8, width: LaneWidth, mask: &[u64]) {
-    /// # Safety
-    /// As for [`Helpers`](super::Helpers).
-    #[inline(always)]
-    unsafe fn compress<P: Path, T: Compress>(dst: *mut u8, src: *const u8, mask: &[u64]) {
-        let (mut dst, src) = (dst.cast::<T>(), src.cast::<T>());
-        for (i, &word) in mask.iter().enumerate() {
-            let mut rest = word;
-            // SAFETY: the caller's promise.
-            unsafe {
-                if word.count_ones() <= FEW_OF_WORD {
-                    while rest != 0 {
-                        let lane = 64 * i + rest.trailing_zeros() as usize;
-                        dst.write(src.add(lane).read());
-                        dst = dst.add(1);
-                        rest &= rest - 1;
+unsafe fn repack<P: Path, T: Compress, const BACK: bool>(array: *mut u8, packed: *mut u8, mask: &[u64]) {
+    let (array, mut packed) = (array.cast::<T>(), packed.cast::<T>());
+    for (i, &word) in mask.iter().enumerate() {
+        let mut rest = word;
+        // SAFETY: the caller's promise.
+        unsafe {
+            if word.count_ones() <= FEW_OF_WORD {
+                while rest != 0 {
+                    let element = array.add(64 * i + rest.trailing_zeros() as usize);
+                    if BACK {
+                        element.write(packed.read())
+                    } else {
+                        packed.write(element.read())
                     }
+                    packed = packed.add(1);
+                    rest &= rest - 1;
+                }
+                continue;
+            }
+            for group in 4 * i..4 * i + 4 {
+                let lanes = rest as u16;
+                rest >>= BLOCK;
+                if lanes == 0 {
                     continue;
                 }
-                for group in 4 * i..4 * i + 4 {
-                    let lanes = rest as u16;
-                    if lanes != 0 {
-                        T::compress::<P>(src.cast::<Block<T>>().add(group).read(), lanes, &mut *dst.cast());
-                        dst = dst.add(lanes.count_ones() as usize);
-                    }
-                    rest >>= BLOCK;
+                let block = array.cast::<Block<T>>().add(group);
+                if BACK {
+                    let elements = T::expand::<P>(&*packed.cast(), lanes);
+                    block.write(T::select::<P>(lanes, elements, block.read()));
+                } else {
+                    T::compress::<P>(block.read(), lanes, &mut *packed.cast());
                 }
+                packed = packed.add(lanes.count_ones() as usize);
             }
         }
     }
+}
+
+#[inline(always)]
+pub(super) unsafe fn compress<P: Path>(dst: *mut u8, src: *const u8, width: LaneWidth, mask: &[u64]) {
     // SAFETY: the caller's promise.
     unsafe {
         match width {
             LaneWidth::Bit => {}
-            LaneWidth::B2 => compress::<P, u16>(dst, src, mask),
-            LaneWidth::B4 => compress::<P, u32>(dst, src, mask),
-            LaneWidth::B8 => compress::<P, u64>(dst, src, mask),
+            LaneWidth::B2 => repack::<P, u16, false>(src.cast_mut(), dst, mask),
+            LaneWidth::B4 => repack::<P, u32, false>(src.cast_mut(), dst, mask),
+            LaneWidth::B8 => repack::<P, u64, false>(src.cast_mut(), dst, mask),
         }
     }
 }
 
 #[inline(always)]
 pub(super) unsafe fn expand<P: Path>(dst: *mut u8, src: *const u8, width: LaneWidth, mask: &[u64]) {
-    /// # Safety
-    /// As for [`Helpers`](super::Helpers).
-    #[inline(always)]
-    unsafe fn expand<P: Path, T: Compress>(dst: *mut u8, src: *const u8, mask: &[u64]) {
-        let (dst, mut src) = (dst.cast::<T>(), src.cast::<T>());
-        for (i, &word) in mask.iter().enumerate() {
-            let mut rest = word;
-            // SAFETY: the caller's promise.
-            unsafe {
-                if word.count_ones() <= FEW_OF_WORD {
-                    while rest != 0 {
-                        let lane = 64 * i + rest.trailing_zeros() as usize;
-                        dst.add(lane).write(src.read());
-                        src = src.add(1);
-                        rest &= rest - 1;
-                    }
-                    continue;
-                }
-                for group in 4 * i..4 * i + 4 {
-                    let lanes = rest as u16;
-                    if lanes != 0 {
-                        let dst = dst.cast::<Block<T>>().add(group);
-                        dst.write(T::select::<P>(lanes, T::expand::<P>(&*src.cast(), lanes), dst.read()));
-                        src = src.add(lanes.count_ones() as usize);
-                    }
-                    rest >>= BLOCK;
-                }
-            }
-        }
-    }
     // SAFETY: the caller's promise.
     unsafe {
         match width {
             LaneWidth::Bit => {}
-            LaneWidth::B2 => expand::<P, u16>(dst, src, mask),
-            LaneWidth::B4 => expand::<P, u32>(dst, src, mask),
-            LaneWidth::B8 => expand::<P, u64>(dst, src, mask),
+            LaneWidth::B2 => repack::<P, u16, true>(dst, src.cast_mut(), mask),
+            LaneWidth::B4 => repack::<P, u32, true>(dst, src.cast_mut(), mask),
+            LaneWidth::B8 => repack::<P, u64, true>(dst, src.cast_mut(), mask),
         }
     }
 }
