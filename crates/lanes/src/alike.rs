@@ -79,12 +79,19 @@ pub(super) unsafe fn lanes_with<P: Path>(
         // A word of the mask at a time, which only its own lanes are combined in.
         let words = groups.start / GROUPS..groups.end.div_ceil(GROUPS);
         for (word, bits) in words.clone().zip(&mut mask[words]) {
-            *bits = 0;
-            for group in 0..GROUPS.min(groups.end - word * GROUPS) {
+            let blocks = blocks.wrapping_add(word * GROUPS);
+            let mut found = 0;
+            let mut add = |group| {
                 // SAFETY: the caller's promise.
-                let lanes = unsafe { lanes_of::<P, T>(blocks.add(word * GROUPS + group).read(), value) };
-                *bits |= u64::from(lanes) << (group * BLOCK);
+                let lanes = unsafe { lanes_of::<P, T>(blocks.add(group).read(), value) };
+                found |= u64::from(lanes) << (group * BLOCK);
+            };
+            // A loop of known length for whole words.
+            match groups.end - word * GROUPS {
+                GROUPS.. => (0..GROUPS).for_each(&mut add),
+                left => (0..left).for_each(&mut add),
             }
+            *bits = found;
         }
     }
     // SAFETY: the caller's promise.

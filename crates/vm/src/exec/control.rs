@@ -114,10 +114,12 @@ impl Chunk<'_> {
                 let note = format!("index {value} is past the end of a list of {} targets", targets.len());
                 return Err(self.fault(FaultKind::InvalidTarget, span, mask, None, &note));
             };
-            self.split(path, mask, target);
+            self.frames.retain(path.frame);
+            self.put(&Path { mask, block: target, ..*path });
         }
         // All lanes went into other paths; this one's hold on the frame goes too.
         self.frames.release(path.frame);
+        path.mask = Mask::EMPTY;
         Ok(false)
     }
 

@@ -64,9 +64,9 @@ impl Chunk<'_> {
             return true;
         }
         self.wake(shared);
-        // The least of these numbers runs first: who gave its turn away less often, stands deeper, stands lower. Where lanes diverge,
-        // paths are many, each is large, and this is done for each of them.
-        let (mut best, mut depth_of) = (None, (u32::MAX, 0));
+        // The least of these numbers runs first: who gave its turn away less often, stands deeper, stands lower. Where lanes diverge, paths
+        // are many, in no order that a host would foresee, and this is done for each of them: a minimum without branches.
+        let (mut best, mut least, mut depth_of) = (usize::MAX, u128::MAX, (u32::MAX, 0));
         for (i, p) in self.paths.iter().enumerate() {
             if !matches!(p.wait, Wait::Ready) {
                 continue;
@@ -74,12 +74,12 @@ impl Chunk<'_> {
             if depth_of.0 != p.frame {
                 depth_of = (p.frame, self.frames[p.frame].depth);
             }
-            let rank = (p.yields, u64::from(!depth_of.1) << 32 | u64::from(p.block));
-            if best.is_none_or(|(_, least)| rank < least) {
-                best = Some((i, rank));
-            }
+            let rank = u128::from(p.yields) << 64 | u128::from(!depth_of.1) << 32 | u128::from(p.block);
+            (best, least) = if rank < least { (i, rank) } else { (best, least) };
         }
-        let Some((best, _)) = best else { return false };
+        if best == usize::MAX {
+            return false;
+        }
         *path = self.paths[best];
         self.remove_path(best);
         let mut i = 0;
