@@ -180,16 +180,28 @@ macro_rules! with_width {
     };
 }
 
-/// Register k from element k of every vector of `N` in memory.
+/// Register k from element k of every vector of `N` in memory, `step` bytes from one to the next.
 ///
 /// # Safety
 /// As for [`deinterleave`].
 #[inline(always)]
-unsafe fn split<T: Copy + Default, const N: usize>(dst: [*mut u8; N], src: *const u8, lanes: usize) {
+unsafe fn split<T: Copy + Default, const N: usize>(
+    dst: [*mut u8; N],
+    src: *const u8,
+    step: usize,
+    lanes: usize,
+) {
     for i in 0..lanes / BLOCK {
+        let from = src.wrapping_add((i * BLOCK).wrapping_mul(step));
         // SAFETY: the caller's promise. Memory is aligned to its elements at least.
         unsafe {
-            let vectors = src.cast::<[[T; N]; BLOCK]>().add(i).read_unaligned();
+            let vectors: Block<[T; N]> = if step == size_of::<[T; N]>() {
+                from.cast::<Block<[T; N]>>().read_unaligned()
+            } else {
+                std::array::from_fn(|lane| {
+                    from.wrapping_add(lane.wrapping_mul(step)).cast::<[T; N]>().read_unaligned()
+                })
+            };
             for k in 0..N {
                 let mut out = [T::default(); BLOCK];
                 for lane in 0..BLOCK {
@@ -206,11 +218,17 @@ unsafe fn split<T: Copy + Default, const N: usize>(dst: [*mut u8; N], src: *cons
 /// # Safety
 /// As for [`deinterleave`].
 #[inline(always)]
-unsafe fn split_four<P: Path>(dst: [*mut u8; 4], src: *const u8, lanes: usize) {
+unsafe fn split_four<P: Path>(dst: [*mut u8; 4], src: *const u8, step: usize, lanes: usize) {
+    let vector = |lane: usize| src.wrapping_add(lane.wrapping_mul(step)).cast::<[u32; 4]>();
     for i in 0..lanes / 4 {
         // SAFETY: the caller's promise.
         unsafe {
-            let columns = P::transpose4(src.cast::<[[u32; 4]; 4]>().add(i).read_unaligned());
+            let columns = P::transpose4([
+                vector(4 * i).read_unaligned(),
+                vector(4 * i + 1).read_unaligned(),
+                vector(4 * i + 2).read_unaligned(),
+                vector(4 * i + 3).read_unaligned(),
+            ]);
             for k in 0..4 {
                 dst[k].cast::<[u32; 4]>().add(i).write(columns[k]);
             }
@@ -260,14 +278,20 @@ unsafe fn join_words<P: Path>(dst: *mut u8, low: *const u8, high: *const u8, lan
 }
 
 #[inline(always)]
-pub(super) unsafe fn deinterleave<P: Path>(dst: &[*mut u8], src: *const u8, width: LaneWidth, lanes: usize) {
+pub(super) unsafe fn deinterleave<P: Path>(
+    dst: &[*mut u8],
+    src: *const u8,
+    step: usize,
+    width: LaneWidth,
+    lanes: usize,
+) {
     // SAFETY: the caller's promise.
     with_width!(width, T => unsafe {
         match *dst {
-            [a, b] if size_of::<T>() == 2 => split_words(a, b, src, lanes),
-            [a, b] => split::<T, 2>([a, b], src, lanes),
-            [a, b, c, d] if size_of::<T>() == 4 => split_four::<P>([a, b, c, d], src, lanes),
-            [a, b, c, d] => split::<T, 4>([a, b, c, d], src, lanes),
+            [a, b] if size_of::<T>() == 2 && step == 4 => split_words(a, b, src, lanes),
+            [a, b] => split::<T, 2>([a, b], src, step, lanes),
+            [a, b, c, d] if size_of::<T>() == 4 => split_four::<P>([a, b, c, d], src, step, lanes),
+            [a, b, c, d] => split::<T, 4>([a, b, c, d], src, step, lanes),
             _ => {}
         }
     });

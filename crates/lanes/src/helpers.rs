@@ -86,8 +86,9 @@ pub struct Helpers {
     pub widen_bytes: unsafe fn(*mut u8, *const u8, bool, usize),
     /// `narrow_bytes(dst, src, lanes)`: consecutive bytes of memory from the low bytes of lanes of 2 bytes.
     pub narrow_bytes: unsafe fn(*mut u8, *const u8, usize),
-    /// `deinterleave(dst, src, width, lanes)`: two or four registers from consecutive vectors in memory.
-    pub deinterleave: unsafe fn(&[*mut u8], *const u8, LaneWidth, usize),
+    /// `deinterleave(dst, src, step, width, lanes)`: two or four registers from vectors in memory, lane i's at `src + i * step` (wrapping, so
+    /// that it may step down).
+    pub deinterleave: unsafe fn(&[*mut u8], *const u8, usize, LaneWidth, usize),
     /// `split_bytes(dst, src, signed, lanes)`: two or four registers of 2 bytes a lane from consecutive vectors of bytes.
     pub split_bytes: unsafe fn(&[*mut u8], *const u8, bool, usize),
     /// `interleave(dst, src, width, lanes)`: consecutive vectors in memory from two or four registers.
@@ -174,7 +175,7 @@ fn build(path: HostPath) -> Helpers {
         )),
         widen_bytes: version!(widen_bytes(dst: *mut u8, src: *const u8, signed: bool, lanes: usize)),
         narrow_bytes: version!(narrow_bytes(dst: *mut u8, src: *const u8, lanes: usize)),
-        deinterleave: version!(deinterleave(dst: &[*mut u8], src: *const u8, width: LaneWidth, lanes: usize)),
+        deinterleave: version!(deinterleave(dst: &[*mut u8], src: *const u8, step: usize, width: LaneWidth, lanes: usize)),
         split_bytes: version!(split_bytes(dst: &[*mut u8], src: *const u8, signed: bool, lanes: usize)),
         load_strided: version!(load_strided(dst: *mut u8, width: LaneWidth, src: *const u8, step: usize, lanes: usize)),
         store_strided: version!(store_strided(src: *const u8, width: LaneWidth, dst: *mut u8, step: usize, lanes: usize)),

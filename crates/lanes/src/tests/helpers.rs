@@ -282,13 +282,14 @@ fn bytes_and_vectors_of_memory() {
         }
         for (width, count) in WIDTHS.into_iter().flat_map(|w| [(w, 2), (w, 4)]) {
             let n = width.bytes(1);
-            let memory: Vec<u8> = (0..count * n * LANES).map(|_| random.next() as u8).collect();
+            let size = count * n;
+            let memory: Vec<u8> = (0..size * LANES).map(|_| random.next() as u8).collect();
             let mut registers = vec![Register::new(); count];
             let pointers: Vec<*mut u8> = registers.iter_mut().map(|r| r.0.as_mut_ptr()).collect();
             let mut back = vec![0; memory.len()];
             // SAFETY: memory holds all vectors of all lanes; otherwise as above.
             unsafe {
-                (helpers.deinterleave)(&pointers, memory.as_ptr(), width, LANES);
+                (helpers.deinterleave)(&pointers, memory.as_ptr(), size, width, LANES);
                 let sources: Vec<*const u8> = pointers.iter().map(|p| p.cast_const()).collect();
                 (helpers.interleave)(back.as_mut_ptr(), &sources, width, LANES);
             }
@@ -298,6 +299,25 @@ fn bytes_and_vectors_of_memory() {
                 }
             }
             assert!(memory == back);
+            // Steps that leave vectors out, share bytes of them, come back to the same one, or go down.
+            let lanes = 48;
+            for step in [2 * size as isize, 3 * size as isize + 1, n as isize, 0, -(size as isize)] {
+                let start = if step < 0 { (lanes - 1) * size } else { 0 };
+                let mut registers = vec![Register::new(); count];
+                let pointers: Vec<*mut u8> = registers.iter_mut().map(|r| r.0.as_mut_ptr()).collect();
+                // SAFETY: as above: `LANES` is more than four times the lanes.
+                unsafe {
+                    let src = memory.as_ptr().add(start);
+                    (helpers.deinterleave)(&pointers, src, step as usize, width, lanes);
+                }
+                for (k, register) in registers.iter().enumerate() {
+                    for lane in 0..lanes {
+                        let from = start.wrapping_add_signed(lane as isize * step) + k * n;
+                        assert_eq!(register.0[lane * n..][..n], memory[from..][..n], "{width:?} by {step}");
+                    }
+                    untouched(register, width, lanes);
+                }
+            }
         }
     });
 }

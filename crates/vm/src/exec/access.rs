@@ -381,8 +381,11 @@ impl Chunk<'_> {
         }
         let first = active.groups.0;
         let lanes = (active.groups.1 - first) * GROUP_LANES;
-        // SAFETY: there is room for vectors of all lanes.
-        let vectors = unsafe { transfer.pack_vectors(self.vector_room()) };
+        // In place if they step evenly; else brought together.
+        let (vectors, step) = transfer.even_vectors().filter(|_| bytes > 1).unwrap_or_else(|| {
+            // SAFETY: there is room for vectors of all lanes.
+            (unsafe { transfer.pack_vectors(self.vector_room()) }, count * bytes)
+        });
         let arrays: SmallVec<[*mut u8; 4]> = op
             .dst
             .iter()
@@ -396,9 +399,9 @@ impl Chunk<'_> {
         unsafe {
             match bytes {
                 1 => (self.registers.helpers().split_bytes)(&arrays, vectors, op.signed, lanes),
-                2 => (self.registers.helpers().deinterleave)(&arrays, vectors, LaneWidth::B2, lanes),
-                4 => (self.registers.helpers().deinterleave)(&arrays, vectors, LaneWidth::B4, lanes),
-                _ => (self.registers.helpers().deinterleave)(&arrays, vectors, LaneWidth::B8, lanes),
+                2 => (self.registers.helpers().deinterleave)(&arrays, vectors, step, LaneWidth::B2, lanes),
+                4 => (self.registers.helpers().deinterleave)(&arrays, vectors, step, LaneWidth::B4, lanes),
+                _ => (self.registers.helpers().deinterleave)(&arrays, vectors, step, LaneWidth::B8, lanes),
             }
         }
         true

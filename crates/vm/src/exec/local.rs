@@ -178,7 +178,7 @@ impl Chunk<'_> {
         let split = bytes == 8 && slot.width == Width::W64;
         if split {
             // SAFETY: all have an element for every lane.
-            unsafe { (self.registers.helpers().deinterleave)(&halves, array, LaneWidth::B4, lanes) }
+            unsafe { (self.registers.helpers().deinterleave)(&halves, array, 8, LaneWidth::B4, lanes) }
         }
         for part in 0..parts {
             let row = self.local.word_to_write((address & !3) + 4 * part).as_mut_ptr();

@@ -188,8 +188,9 @@ impl Chunk<'_> {
                 arrays.push(self.registers.overwrite(active.window, part));
                 width = lane_width(part.width);
             }
+            let step = width.bytes(arrays.len());
             // SAFETY: as in `pack`; the parts are different slots.
-            return unsafe { (self.registers.helpers().deinterleave)(&arrays, source, width, lanes) };
+            return unsafe { (self.registers.helpers().deinterleave)(&arrays, source, step, width, lanes) };
         }
         for (i, slot) in dst.iter().enumerate() {
             let Some(slot) = *slot else { continue };

@@ -52,6 +52,14 @@ impl Transfer<'_> {
         }
     }
 
+    /// If the vectors of all lanes of the active groups step evenly: where they start, and the step.
+    pub fn even_vectors(&self) -> Option<(*const u8, usize)> {
+        let (first, end) = self.active.groups;
+        let (count, step) = self.even_groups(first)?;
+        // SAFETY: the first lane is active: its access lies within the region.
+        (first + count == end).then(|| (unsafe { self.at(first * GROUP_LANES) }.cast_const(), step))
+    }
+
     /// The vectors of the active lanes one after the other, with gaps for others of the active groups: in memory, or
     /// brought together in an array.
     ///
