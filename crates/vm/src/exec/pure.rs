@@ -135,11 +135,12 @@ impl Chunk<'_> {
             lanes: (end - first) * GROUP_LANES,
         };
         for (i, &slot) in op.src().iter().enumerate() {
-            if op.in_place[i] {
+            let mut source = self.registers.source(active.window, slot);
+            if op.in_place[i] && source.step == 0 {
                 // One group that stands for all would be overwritten by the first result.
                 self.registers.read(active.window, slot);
+                source = self.registers.source(active.window, slot);
             }
-            let source = self.registers.source(active.window, slot);
             args.src[i] = source.at_group(first);
             args.step[i] = source.step;
         }
