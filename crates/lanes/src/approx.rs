@@ -17,7 +17,7 @@ use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI, FRAC_PI_2, LN_2};
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 
-/// Bound of the relative error of the functions of binary64 below: their series leave out less than 2^-44, and rounding
+/// Bound of the relative error of the functions of binary64 below: their series leave out less than 2^-43, and rounding
 /// adds a few times 2^-53.
 const ERROR: f64 = 1.0 / (1u64 << 40) as f64;
 
@@ -49,6 +49,9 @@ trait Function: 'static {
 
     /// Subnormal operands are zeros even without `.ftz`.
     const FLUSHES: bool = false;
+
+    /// No value is subnormal, or so near to it that it may be rounded to another.
+    const NORMAL: bool = false;
 }
 
 struct Rounded<F, const FTZ: bool>(PhantomData<F>);
@@ -62,15 +65,13 @@ impl<F: Function, const FTZ: bool> Kernel for Rounded<F, FTZ> {
                 let x = Aligned(load(args, 0, i));
                 let flushed = apply1(|x| if F::FLUSHES { flush::<true>(x) } else { flush::<FTZ>(x) }, x.0);
                 let values = F::values::<P, false>(flushed);
-                let (mut out, mut doubts) = (Aligned([0.0; BLOCK]), Aligned([0u32; BLOCK]));
-                for (k, y) in values.into_iter().enumerate() {
-                    let (low, high) = ((y * (1.0 - ERROR)) as f32, (y * (1.0 + ERROR)) as f32);
-                    // No result is so little below the normal numbers that it rounds to one of them.
-                    out.0[k] = finish::<false>(flush::<FTZ>(high));
-                    doubts.0[k] = u32::from((low != high) & !y.is_nan());
-                }
-                if doubts.0.iter().fold(0, |a, b| a | b) != 0 {
-                    ask_sem::<F, FTZ>(&x, &doubts, &mut out);
+                let (out, doubts) = match F::NORMAL {
+                    true => (apply1(|y| finish::<false>(y as f32), values), P::top_bits64(values.map(doubt))),
+                    false => round_with_doubts::<P, FTZ>(values),
+                };
+                let mut out = Aligned(out);
+                if doubts != 0 {
+                    ask_sem::<F, FTZ>(&x, doubts, &mut out);
                 }
                 store::<P, _>(args, 0, i, out.0);
             }
@@ -78,16 +79,45 @@ impl<F: Function, const FTZ: bool> Kernel for Rounded<F, FTZ> {
     }
 }
 
+/// The top bit is one if a number of binary64 is so near the middle between two of binary32, as normal ones, that another one within
+/// [`ERROR`] may be rounded otherwise.
+#[inline(always)]
+fn doubt(y: f64) -> u64 {
+    /// The bits that binary32 has no room for, and the middle of their range.
+    const REST: u64 = (1 << 29) - 1;
+    const MIDDLE: u64 = 1 << 28;
+    /// The error in units in the last place, of which there are less than 2^53.
+    const UNITS: u64 = (ERROR * (1u64 << 53) as f64) as u64;
+    (y.to_bits().wrapping_sub(MIDDLE - UNITS) & REST).wrapping_sub(2 * UNITS)
+}
+
+/// Values of binary64 rounded, and the lanes in which others within [`ERROR`] may be rounded otherwise.
+///
+/// # Safety
+/// As for the methods of [`Path`].
+#[inline(always)]
+unsafe fn round_with_doubts<P: Path, const FTZ: bool>(values: Block<f64>) -> (Block<f32>, u16) {
+    let (mut out, mut doubts) = ([0.0; BLOCK], [0; BLOCK]);
+    for (k, y) in values.into_iter().enumerate() {
+        let (low, high) = ((y * (1.0 - ERROR)) as f32, (y * (1.0 + ERROR)) as f32);
+        // No result is so little below the normal numbers that it rounds to one of them.
+        out[k] = finish::<false>(flush::<FTZ>(high));
+        doubts[k] = if (low != high) & !y.is_nan() { u32::MAX } else { 0 };
+    }
+    // SAFETY: the caller's promise.
+    (out, unsafe { P::top_bits32(doubts) })
+}
+
 /// What `sem` makes of the lanes in doubt.
 #[cold]
 #[inline(never)]
 fn ask_sem<F: Function, const FTZ: bool>(
     x: &Aligned<Block<f32>>,
-    doubts: &Aligned<Block<u32>>,
+    doubts: u16,
     out: &mut Aligned<Block<f32>>,
 ) {
     let mode = Mode { ftz: FTZ, ..Mode::NEAREST };
-    for (k, _) in doubts.0.iter().enumerate().filter(|(_, doubt)| **doubt != 0) {
+    for k in (0..BLOCK).filter(|k| doubts >> k & 1 != 0) {
         out.0[k] = f32::from_bits(F::SEM(&F32, mode, x.0[k].to_bits().into()) as u32);
     }
 }
@@ -164,6 +194,43 @@ const fn exponential<const N: usize>(base: f64, from: usize, stride: usize) -> [
         term = term * base / power as f64;
     }
     terms
+}
+
+/// The first terms of a series, changed so that the others are missed least for x from 0 to `limit`: each of the others is
+/// replaced by the rest of the Chebyshev polynomial that begins with it (Lanczos, "Applied Analysis", 1956).
+const fn economize<const N: usize, const M: usize>(mut terms: [f64; M], limit: f64) -> [f64; N] {
+    let mut degree = M;
+    while degree > N {
+        degree -= 1;
+        // T(x) of this degree and the one before, for x from 0 to 1: T(n+1) = (4x - 2) T(n) - T(n-1).
+        let (mut before, mut last) = ([0.0; M], [0.0; M]);
+        (before[0], last[0], last[1]) = (1.0, -1.0, 2.0);
+        let mut n = 1;
+        while n < degree {
+            let mut next = [0.0; M];
+            let mut i = 0;
+            while i < M {
+                next[i] = if i > 0 { 4.0 * last[i - 1] } else { 0.0 } - 2.0 * last[i] - before[i];
+                i += 1;
+            }
+            (before, last) = (last, next);
+            n += 1;
+        }
+        // In x / limit, times what makes its first term that of the series.
+        let (mut i, mut scale) = (degree, terms[degree] / last[degree]);
+        while i > 0 {
+            i -= 1;
+            scale *= limit;
+            terms[i] -= scale * last[i];
+        }
+    }
+    let mut first = [0.0; N];
+    let mut i = 0;
+    while i < N {
+        first[i] = terms[i];
+        i += 1;
+    }
+    first
 }
 
 /// The nearest integer to a small number, as a number and, in its low bits, as an integer in two's complement.
@@ -245,14 +312,17 @@ impl Function for Lg2 {
     }
 
     const SEM: Scalar = approx::lg2;
+    const NORMAL: bool = true;
 }
 
 /// The sine of `quarters` quarter turns and an angle from -pi/4 to pi/4.
 #[inline(always)]
 fn sine<P: Path>(angle: f64, quarters: u64) -> f64 {
     /// x^1, x^3 ... and x^0, x^2 ...; in -x^2.
-    const SINE: [f64; 8] = exponential(1.0, 1, 2);
-    const COSINE: [f64; 8] = exponential(1.0, 0, 2);
+    const SINE: [f64; 6] = economize::<6, 9>(exponential(1.0, 1, 2), -LIMIT);
+    const COSINE: [f64; 6] = economize::<6, 9>(exponential(1.0, 0, 2), -LIMIT);
+    /// (pi/4)^2, and a little more.
+    const LIMIT: f64 = 0.617;
     let square = -(angle * angle);
     let sine = angle * polynomial::<P, _>(&SINE, square);
     let y = if quarters & 1 != 0 { polynomial::<P, _>(&COSINE, square) } else { sine };
@@ -384,6 +454,7 @@ impl<const COSINE: bool> Function for Circular<COSINE> {
 
     const SEM: Scalar = if COSINE { approx::cos } else { approx::sin };
     const FLUSHES: bool = !COSINE;
+    const NORMAL: bool = true;
 }
 
 fn rounded<F: Function, const FTZ: bool>(path: HostPath) -> LaneFn {

@@ -72,9 +72,13 @@ pub fn select_pair(path: HostPath) -> LaneFn {
     version::<SelectPair>(path)
 }
 
-/// a if c >= 0, else b; NaN selects b.
+/// a if c >= 0, else b; NaN selects b. Flushed, negative subnormal numbers are zeros, too: of flushing and comparing LLVM makes a test of
+/// classes, which it has no vectors for.
 fn slct_f32<T: Lane, const FTZ: bool>(path: HostPath) -> LaneFn {
-    map3(path, |a: T, b: T, c: f32| if super::float::flush::<FTZ>(c) >= 0.0 { a } else { b })
+    map3(path, |a: T, b: T, c: f32| {
+        let first = if FTZ { c > -f32::MIN_POSITIVE } else { c >= 0.0 };
+        if first { a } else { b }
+    })
 }
 
 fn slct_s32<T: Lane>(path: HostPath) -> LaneFn {

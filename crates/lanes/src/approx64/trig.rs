@@ -1,7 +1,7 @@
 //! sin and cos of binary64.
 
 use super::tables::{COSINES, FIRST, PI_2, PI_2_REST, SHARED, SINES, TURNS};
-use super::{Function, NEGLECTED, Results, UNIT, certain};
+use super::{Function, Results, UNIT, certain};
 use super::{fast_two_sum, inverse_factorials, nearest, polynomial, two_product};
 use crate::float::NAN64;
 use crate::numbers::{fused, two_sum};
@@ -11,12 +11,13 @@ use sem::format::Format;
 use sem::round::Mode;
 use std::f64::consts::FRAC_2_PI;
 
-/// Numbers as quarter turns, in the low bits of integers, and angles from -pi/4 to pi/4 or little beyond, as sums of two. The
-/// second is NaN where more bits would be needed.
+/// Numbers as quarter turns, in the low bits of integers, and angles from -pi/4 to pi/4 or little beyond, as sums of two with an
+/// error.
 struct Angles {
     quarters: Block<u64>,
     high: Block<f64>,
     low: Block<f64>,
+    error: f64,
 }
 
 /// Below, a sine is its angle and a cosine is 1.
@@ -24,6 +25,9 @@ const TINY: f64 = 1.0 / (1u64 << 27) as f64;
 
 /// From there on numbers are reduced by [`reduce_large`].
 const LARGE: f64 = (1 << 28) as f64;
+
+/// Above what neglected terms, sums of low parts and the series of `sem` add to the errors, as part of the result: twice 2^-71 and less.
+const NEGLECTED: f64 = UNIT / (1 << 15) as f64;
 
 /// x - y * z where that has no more than 53 bits, and y * z is zero or nearly x.
 #[inline(always)]
@@ -38,17 +42,16 @@ fn exact_rest<P: Path>(x: f64, y: f64, z: f64) -> f64 {
 /// Positive numbers below [`LARGE`], less so many times pi/2.
 #[inline(always)]
 fn reduce<P: Path>(x: &Block<f64>) -> Angles {
-    /// From there on what is left of the Q127 of `sem`, and of the sums here, has 2^-65 of it.
-    const LEAST: f64 = 1.0 / (1u64 << 56) as f64;
-    let mut angles = Angles { quarters: [0; BLOCK], high: [0.0; BLOCK], low: [0.0; BLOCK] };
+    /// Above what is lost in the Q127 of `sem`, and in the sums here.
+    const ERROR: f64 = 1.0 / (1u128 << 120) as f64;
+    let mut angles = Angles { quarters: [0; BLOCK], high: [0.0; BLOCK], low: [0.0; BLOCK], error: ERROR };
     for (k, &x) in x.iter().enumerate() {
         let (n, bits) = nearest::<P>(x, FRAC_2_PI);
         // A multiple of 2^-53, or of the last place of x where n is zero, and below 1.
         let first = exact_rest::<P>(x, n, PI_2.0);
         let (product, rest) = two_product::<P>(n, PI_2.1);
         let (high, low) = two_sum(first, -product);
-        let low = low - fused::<P>(n, PI_2_REST, rest);
-        angles.low[k] = if high.abs() < LEAST { f64::NAN } else { low };
+        angles.low[k] = low - fused::<P>(n, PI_2_REST, rest);
         (angles.high[k], angles.quarters[k]) = (high, bits);
     }
     angles
@@ -75,8 +78,8 @@ fn modulo_8(x: f64) -> f64 {
 /// As for the methods of [`Path`].
 #[inline(always)]
 unsafe fn reduce_large<P: Path>(x: &Block<f64>) -> Angles {
-    /// From there on what the last piece leaves out, and sums of low parts, 2^-89, are 2^-66 of it.
-    const LEAST: f64 = 1.0 / (1u64 << 23) as f64;
+    /// What the last piece leaves out, and sums of low parts.
+    const ERROR: f64 = 1.0 / (1u128 << 89) as f64;
     // x = factor * 2^(FIRST + SHARED index), with a factor from 1 to 2^SHARED.
     let (mut index, mut factors) = ([0; BLOCK], [0.0; BLOCK]);
     for k in 0..BLOCK {
@@ -96,7 +99,7 @@ unsafe fn reduce_large<P: Path>(x: &Block<f64>) -> Angles {
             P::look_up(&TURNS[3], index),
         ]
     };
-    let mut angles = Angles { quarters: [0; BLOCK], high: [0.0; BLOCK], low: [0.0; BLOCK] };
+    let mut angles = Angles { quarters: [0; BLOCK], high: [0.0; BLOCK], low: [0.0; BLOCK], error: ERROR };
     for k in 0..BLOCK {
         // The product itself is a multiple of 4.
         let (_, b) = two_product::<P>(factors[k], turns[0][k]);
@@ -109,8 +112,7 @@ unsafe fn reduce_large<P: Path>(x: &Block<f64>) -> Angles {
         let rest = (rest + sum_rest) + (small_rest + fused::<P>(factors[k], turns[3][k], f));
         let (fraction, fraction_low) = fast_two_sum(sum - n, rest);
         let (high, low) = two_product::<P>(fraction, PI_2.0);
-        let low = fused::<P>(fraction, PI_2.1, fused::<P>(fraction_low, PI_2.0, low));
-        angles.low[k] = if high.abs() < LEAST { f64::NAN } else { low };
+        angles.low[k] = fused::<P>(fraction, PI_2.1, fused::<P>(fraction_low, PI_2.0, low));
         (angles.high[k], angles.quarters[k]) = (high, bits);
     }
     angles
@@ -210,7 +212,7 @@ impl<const COSINE: bool> Function for Circular<COSINE> {
             let low = (low + lower) + fused::<P>(-b, sine_rest, lows);
             // Rounded are half the square, the cube, the polynomial, products with a sixth of the cube and three sums of that size, and the slope
             // lacks that times half a unit: 1.5 units of the cube, of which 1/16 of half the square is more.
-            let error = fused::<P>(half, 1.5 / 16.0 * UNIT, high * NEGLECTED);
+            let error = fused::<P>(half, 1.5 / 16.0 * UNIT, fused::<P>(high, NEGLECTED, angles.error));
             let value;
             (value, doubts[k]) = certain(high, low, error);
             let quarters = angles.quarters[k].wrapping_add(u64::from(COSINE));

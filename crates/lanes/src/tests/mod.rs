@@ -1,5 +1,6 @@
 //! Every handler against `sem`, and every helper against a loop, on every path of this machine.
 
+mod approx;
 mod approx64;
 mod chain;
 mod helpers;
