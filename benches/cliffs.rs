@@ -342,13 +342,16 @@ fn kernel(setup: &str, body: &str, turns: u32) -> String {
     )
 }
 
-/// Least nanoseconds of processor time that `f` takes on this thread, of at least five runs.
-fn nanoseconds(mut f: impl FnMut()) -> f64 {
-    let (begin, mut least, mut runs) = (Instant::now(), f64::INFINITY, 0);
-    while runs < 5 || runs < 100 && begin.elapsed() < Duration::from_millis(250) {
-        let start = ThreadTime::now();
-        f();
-        least = least.min(start.elapsed().as_nanos() as f64);
+/// The least nanoseconds of processor time that each of the functions takes on this thread, of at least five runs. They run by turns,
+/// so that a machine that changes its speed does so for all of them.
+fn nanoseconds<const N: usize>(mut functions: [&mut dyn FnMut(); N]) -> [f64; N] {
+    let (begin, mut least, mut runs) = (Instant::now(), [f64::INFINITY; N], 0);
+    while runs < 5 || runs < 100 && begin.elapsed() < N as u32 * Duration::from_millis(250) {
+        for (f, least) in functions.iter_mut().zip(&mut least) {
+            let start = ThreadTime::now();
+            f();
+            *least = least.min(start.elapsed().as_nanos() as f64);
+        }
         runs += 1;
     }
     least
@@ -356,15 +359,21 @@ fn nanoseconds(mut f: impl FnMut()) -> f64 {
 
 /// Nanoseconds of a launch on one host thread.
 fn launch(text: &str, grid: u32, block: u32) -> f64 {
+    launch_beside(text, grid, block, &mut || ())[0]
+}
+
+/// Nanoseconds of a launch on one host thread, and of what runs by turns with it.
+fn launch_beside(text: &str, grid: u32, block: u32, other: &mut dyn FnMut()) -> [f64; 2] {
     let module = Module::from_ptx(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let device = Device::new();
     let small = device.zeros::<f32>(SMALL).expect("room");
     let large = device.zeros::<f32>(LARGE).expect("room");
     let loaded = device.load(&module).expect("room for its variables");
-    nanoseconds(|| {
+    let mut run = || {
         let launch = loaded.launch("kernel").grid(grid).block(block).arg(&small).arg(&large);
         launch.configure(|c| c.threads = Some(1)).run().unwrap_or_else(|error| panic!("{error}\n{text}"));
-    })
+    };
+    nanoseconds([&mut run, other])
 }
 
 fn instructions(wanted: &dyn Fn(&str) -> bool) {
@@ -473,8 +482,7 @@ fn products() -> Vec<Product> {
 fn matrices(wanted: &dyn Fn(&str) -> bool) {
     const SIZE: usize = 256;
     let (a, b, mut c) = (vec![0.5; SIZE * SIZE], vec![0.25; SIZE * SIZE], vec![0.0; SIZE * SIZE]);
-    let native = nanoseconds(|| native::matmul(black_box(&a), black_box(&b), black_box(&mut c), SIZE));
-    let native = native / (SIZE * SIZE * SIZE) as f64;
+    let mut multiply = || native::matmul(black_box(&a), black_box(&b), black_box(&mut c), SIZE);
     println!("| product | nanoseconds a lane | times the native loop |\n|---|---|---|");
     for (name, text, size, warps) in products().into_iter().filter(|product| wanted(product.0)) {
         let setup = "mov.u32 %w38, memory; shr.u32 %w38, %w38, 4; cvt.u64.u32 %a0, %w38; or.b64 %a0, %a0, 0x4000000080000;\
@@ -483,7 +491,9 @@ fn matrices(wanted: &dyn Fn(&str) -> bool) {
             .replace(".target sm_100a", if warps == 4 { ".target sm_90a" } else { ".target sm_100a" })
             .replace(FUNCTIONS, "")
             .replace(".reg .f64 %d<10>;", ".reg .f64 %d<20>;\n.reg .f32 %g<20>;");
-        let time = launch(&version, BLOCKS, THREADS) / f64::from(TURNS * BLOCKS * THREADS);
+        let [time, native] = launch_beside(&version, BLOCKS, THREADS, &mut multiply);
+        let (time, native) =
+            (time / f64::from(TURNS * BLOCKS * THREADS), native / (SIZE * SIZE * SIZE) as f64);
         println!("| {name} | {time:.1} | {:.1} |", time * f64::from(32 * warps) / (size * native));
     }
 }
