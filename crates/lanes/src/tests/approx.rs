@@ -10,7 +10,7 @@ use sem::round::Mode;
 const LANES: usize = 16;
 
 /// Operands whose values lie next to the middle between two numbers of binary32, by 2^-53 to 2^-47 of the value, so that one
-/// computed in binary64 may lie on the other side: those of least distance of all there are.
+/// computed in binary64 may lie on the other side: some of those of least distance among all there are.
 const HARD: [(Opcode, [u32; LANES]); 5] = [
     (
         Opcode::Sin,
