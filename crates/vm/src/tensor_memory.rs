@@ -24,7 +24,7 @@ impl TensorMemory {
     /// As at the start of a block: zeros, so that reads of what nobody wrote are the same in every run.
     pub fn reset(&mut self) {
         self.allocations = Allocations::default();
-        // What is said at local memory's reset: filling nothing isn't free.
+        // As in local memory: `memset` of nothing is not free.
         if !self.cells.is_empty() {
             self.cells.fill(0);
         }

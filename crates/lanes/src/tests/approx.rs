@@ -1,10 +1,8 @@
 //! The approximate functions of binary32 on operands that are hard for them, against `sem`.
 
+use super::{all_spellings, expected};
 use crate::{Handler, LaneWidth, Operand, available_paths};
-use isa::enumerate::spellings;
-use isa::{FormId, Mod, Opcode, Type};
-use sem::format::{F32, Format};
-use sem::round::Mode;
+use isa::{Opcode, Type};
 
 /// As many operands as a call has lanes.
 const LANES: usize = 16;
@@ -49,34 +47,22 @@ const HARD: [(Opcode, [u32; LANES]); 5] = [
     ),
 ];
 
-/// What `sem` has for a function.
-fn semantics(opcode: Opcode) -> fn(&Format, Mode, u64) -> u64 {
-    match opcode {
-        Opcode::Ex2 => sem::approx::ex2,
-        Opcode::Lg2 => sem::approx::lg2,
-        Opcode::Sin => sem::approx::sin,
-        Opcode::Cos => sem::approx::cos,
-        _ => sem::approx::tanh,
-    }
-}
-
 #[test]
 fn values_next_to_the_middle_between_two_numbers() {
     let (mut source, mut result) = (Operand::new(LaneWidth::B4, LANES), Operand::new(LaneWidth::B4, LANES));
     for (opcode, operands) in HARD {
         operands.iter().enumerate().for_each(|(lane, &x)| source.set(lane, x.into()));
-        let forms = (0..isa::FORMS.len()).map(|id| FormId(id as u16)).filter(|id| id.form().opcode == opcode);
-        let spellings = forms.flat_map(spellings).filter(|spelling| spelling.picks.types() == [Type::F32]);
         let mut count = 0;
-        for spelling in spellings {
-            let mode = Mode { ftz: spelling.picks.has(Mod::Ftz), ..Mode::NEAREST };
+        for spelling in all_spellings() {
+            let (form, picks) = (spelling.form.form(), &spelling.picks);
+            if form.opcode != opcode || picks.types() != [Type::F32] {
+                continue;
+            }
             for path in available_paths() {
-                let handler =
-                    Handler::new(spelling.form.form(), &spelling.picks, path).expect("it has a handler");
-                handler.run(&mut result, None, &[&source]);
+                Handler::new(form, picks, path).expect("it has a handler").run(&mut result, None, &[&source]);
                 for (lane, &x) in operands.iter().enumerate() {
-                    let (got, want) = (result.get(lane), semantics(opcode)(&F32, mode, x.into()));
-                    let name = spelling.mnemonic();
+                    let [want, _] = expected(form, picks, &[x.into()]).expect("a pure form");
+                    let (got, name) = (result.get(lane), spelling.mnemonic());
                     assert_eq!(got, want, "{name} on {}: {x:#x}: {got:#x}, not {want:#x}", path.name());
                 }
                 count += 1;
