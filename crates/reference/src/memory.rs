@@ -2,7 +2,7 @@
 
 use check::module::{AddressBase, Operand, Symbol, VarId};
 use isa::Space;
-use vm::{Access, Fault, FaultKind, STACK_BASE, resolve_generic, shared_base, shared_rank};
+use vm::{Access, Fault, FaultKind, STACK_BASE, resolve, shared_base, shared_rank};
 
 use crate::Step;
 use crate::thread::Cpu;
@@ -80,10 +80,7 @@ impl Cpu<'_, '_> {
 
     /// The space of an address, and the address there: generic ones resolved.
     pub fn resolve(address: Address) -> (Space, u64) {
-        match address.space {
-            Space::Generic => resolve_generic(address.at),
-            space => (space, address.at),
-        }
+        resolve(address.space, address.at)
     }
 
     /// Reads bytes at an address that must be a multiple of their number.

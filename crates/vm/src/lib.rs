@@ -55,7 +55,7 @@ pub use loaded::{KernelAttributes, Loaded};
 pub use memory::{
     ARENA_BASE, AddressTaken, CODE_STRIDE, CODE_WINDOW, CONST_WINDOW, HEAP_BASE, HostMemoryError,
     LOCAL_WINDOW, MAPPED_BASE, MOST_CLUSTER_BLOCKS, NARROW_BASE, OutOfMemory, PARAM_WINDOW, SHARED_WINDOW,
-    STACK_BASE, WINDOW_BYTES, generic_offset, map_shared, rank_of_address, resolve_generic, shared_base,
+    STACK_BASE, WINDOW_BYTES, generic_offset, map_shared, rank_of_address, resolve, shared_base,
     shared_object, shared_rank,
 };
 pub use observer::{

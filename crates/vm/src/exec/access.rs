@@ -20,7 +20,7 @@ use crate::code::{Address, Base, Load, Store};
 use crate::cta::Shared;
 use crate::fault::{Access, FaultKind};
 use crate::mask::{CHUNK_LANES, GROUP_LANES, Mask};
-use crate::memory::resolve_generic;
+use crate::memory::resolve;
 use crate::registers::{SlotRef, lane_width};
 
 /// What is accessed: for messages and checks.
@@ -84,16 +84,11 @@ impl Chunk<'_> {
         greatest: u64,
     ) -> Option<Region> {
         let end = greatest.checked_add(request.bytes)?;
-        let (space, offset) = match request.space {
-            Space::Generic => {
-                let (space, start) = resolve_generic(least);
-                if resolve_generic(end - 1).0 != space {
-                    return None;
-                }
-                (space, least - start)
-            }
-            space => (space, 0),
-        };
+        let (space, start) = resolve(request.space, least);
+        if resolve(request.space, end.saturating_sub(1)).0 != space {
+            return None;
+        }
+        let offset = least - start;
         let (mut stride, mut passing) = (0, false);
         let (storage, base, bytes) = match space {
             Space::Shared => {
@@ -124,10 +119,7 @@ impl Chunk<'_> {
 
     /// All of shared memory, for accesses that have been checked one by one, if that is where an address lies.
     pub(super) fn all_shared(&self, shared: &Shared, space: Space, address: u64) -> Option<Region> {
-        let (space, inner) = match space {
-            Space::Generic => resolve_generic(address),
-            space => (space, address),
-        };
+        let (space, inner) = resolve(space, address);
         let (storage, start, own) = (space == Space::Shared).then(|| shared.memory_at(inner))??;
         let base = address - inner + start;
         let end = base + shared.memory_bytes;
@@ -164,10 +156,7 @@ impl Chunk<'_> {
         if !address.is_multiple_of(request.bytes) {
             return Err(FaultKind::Misaligned);
         }
-        let (space, inner) = match request.space {
-            Space::Generic => resolve_generic(address),
-            space => (space, address),
-        };
+        let (space, inner) = resolve(request.space, address);
         match space {
             Space::Local => {
                 let inside = self.local.contains(inner, request.bytes);
@@ -188,10 +177,7 @@ impl Chunk<'_> {
 
     /// What is wrong with an address that no region was found for.
     pub(super) fn why_outside(shared: &Shared, space: Space, address: u64) -> FaultKind {
-        let (space, inner) = match space {
-            Space::Generic => resolve_generic(address),
-            space => (space, address),
-        };
+        let (space, inner) = resolve(space, address);
         let ended = space == Space::Shared && shared.has_ended(inner);
         if ended { FaultKind::ClusterTarget } else { FaultKind::OutOfBounds }
     }

@@ -14,7 +14,7 @@ use crate::code::{Address, CopyTensor, Kind, Op, TensorMapReplace};
 use crate::cta::Shared;
 use crate::fault::{Fault, FaultKind};
 use crate::mask::{Mask, WARP_LANES};
-use crate::memory::{rank_of_address, resolve_generic};
+use crate::memory::{rank_of_address, resolve};
 
 /// Boxes begin at a multiple of this in shared memory (9.7.9.25.5.2 cp.async.bulk.tensor).
 const BOX_ALIGN: u64 = 128;
@@ -117,10 +117,7 @@ impl Chunk<'_> {
 
     /// The bytes of a map, which is in global or constant memory or a parameter.
     fn map_bytes(&self, space: Space, address: u64) -> Option<[u8; BYTES]> {
-        let (space, at) = match space {
-            Space::Generic => resolve_generic(address),
-            space => (space, address),
-        };
+        let (space, at) = resolve(space, address);
         let memory: &[u8] = match space {
             Space::Const => &self.launch.constants,
             Space::Param => &self.launch.params,

@@ -87,6 +87,15 @@ pub fn resolve_generic(address: u64) -> (Space, u64) {
     }
 }
 
+/// The space that an address of `space` leads to, and the address there. A generic address of a constant is one of `.global` too: a GPU has
+/// one base for both, and ptxas makes the same load of `ld.global` and `ld` there.
+pub fn resolve(space: Space, address: u64) -> (Space, u64) {
+    match (space, resolve_generic(address)) {
+        (Space::Generic, resolved) | (Space::Global, resolved @ (Space::Const, _)) => resolved,
+        _ => (space, address),
+    }
+}
+
 /// Where the shared memory of a block begins among the addresses of `.shared::cluster`, by its rank in the cluster.
 pub fn shared_base(rank: u32) -> u64 {
     u64::from(rank.min(MOST_CLUSTER_BLOCKS)) * WINDOW_BYTES
