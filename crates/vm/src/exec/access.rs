@@ -489,16 +489,16 @@ impl Chunk<'_> {
             }
             return Ok(());
         }
+        // Values may still stand in the memory that is written now: all are read before the first is written.
+        for slot in &op.src {
+            self.registers.read(active.window, *slot);
+        }
         let bytes = u64::from(op.bytes) * op.src.len() as u64;
         let request = Request { space: op.address.space, bytes, write: true, span };
         let mut addresses = self.addresses(&op.address, active);
         let Some(region) = self.checked_region(shared, &request, &mut addresses, active.mask) else {
             if self.store_local(op, active, &request, &addresses) {
                 return Ok(());
-            }
-            // Values may still stand in the memory that is written now.
-            for slot in &op.src {
-                self.registers.read(active.window, *slot);
             }
             return self.store_each(op, active, shared, &request, &addresses, write);
         };

@@ -390,10 +390,11 @@ impl Chunk<'_> {
         forms
     }
 
-    /// Notes how an operation ran that has a handler, if a plan has room for its sources.
-    pub(super) fn plan_pure(&mut self, op: &Pure, active: &Active, args: LaneArgs, forms: [u8; 4]) {
-        let (Some(handler), [dst @ Some(_), other] | [other, dst]) = (op.lanes, op.dst) else { return };
-        let Some(dst) = dst.filter(|_| op.sources <= forms.len()) else { return };
+    /// Notes how an operation ran that has a handler. False if there is no plan of it: it has more sources than a plan has room for, or no
+    /// destination.
+    pub(super) fn plan_pure(&mut self, op: &Pure, active: &Active, args: LaneArgs, forms: [u8; 4]) -> bool {
+        let (Some(handler), [dst @ Some(_), other] | [other, dst]) = (op.lanes, op.dst) else { return false };
+        let Some(dst) = dst.filter(|_| op.sources <= forms.len()) else { return false };
         let place = |slot: SlotRef| active.window.index + slot.index;
         let src = std::array::from_fn(|i| place(op.src[if i < op.sources { i } else { 0 }]));
         self.pure_plans[op.plan] = PurePlan {
@@ -405,5 +406,6 @@ impl Chunk<'_> {
             dst: [dst, other.unwrap_or(dst)].map(place),
             memory: forms.iter().any(|&form| is_memory(form)),
         };
+        true
     }
 }

@@ -109,7 +109,8 @@ impl Chunk<'_> {
         // handler was looked up for this host.
         unsafe { handler.call(&args) }
         if merged == [None; 2] {
-            return self.plan_pure(op, active, args, forms);
+            self.plan_pure(op, active, args, forms);
+            return;
         }
         for which in [0, 1] {
             if let Some(slot) = merged[which] {
@@ -190,20 +191,23 @@ impl Chunk<'_> {
         if (planned || !self.all_scalar(pure, active))
             && let (Some(_), [Some(result), _]) = (pure.lanes, pure.dst)
             && let Some(target) = self.store_target(&op.store, active, shared, span)
+            && (planned || self.plan_store(pure, active, result))
         {
-            if !planned {
-                let mut args = self.lane_args(pure, active);
-                let forms = self.forms(pure, active);
-                let array = self.registers.array(active.window, result);
-                args.dst[0] = array.wrapping_add(group_offset(result, active.groups.0));
-                self.plan_pure(pure, active, args, forms);
-            }
             // SAFETY: the target has room for the lanes of the active groups.
             unsafe { self.pure_planned_store(pure, active, target, result.group_bytes.into()) }
             return Ok(());
         }
         self.pure(pure, active);
         self.store(&op.store, active, shared, span)
+    }
+
+    /// Plans a pure operation that has not run yet. False if there is no plan of it.
+    fn plan_store(&mut self, pure: &Pure, active: &Active, result: SlotRef) -> bool {
+        let mut args = self.lane_args(pure, active);
+        let forms = self.forms(pure, active);
+        let array = self.registers.array(active.window, result);
+        args.dst[0] = array.wrapping_add(group_offset(result, active.groups.0));
+        self.plan_pure(pure, active, args, forms)
     }
 
     /// The operation by `sem`, one lane after the other.
