@@ -274,6 +274,33 @@ impl Shared {
         }
     }
 
+    /// Warps are about to arrive one after the other at a barrier of their block that waits for `expected` threads: how many of them until
+    /// it is complete. It starts again then: the others arrive for the next time.
+    pub fn until_complete(
+        &self,
+        index: usize,
+        expected: u32,
+        warps: impl Iterator<Item = (usize, u32)>,
+    ) -> usize {
+        let mut counts: Option<u32> = None;
+        let mut taken = 0;
+        for (warp, lanes) in warps {
+            let barrier = self.barrier(warp / self.warps, index);
+            let alive = |in_block: usize| self.alive[warp / self.warps * self.warps + in_block];
+            let count = counts.get_or_insert_with(|| {
+                let arrived = barrier.arrived.iter().enumerate();
+                arrived.map(|(in_block, &arrived)| arrival_count(arrived, alive(in_block))).sum()
+            });
+            let (in_block, before) = (warp % self.warps, barrier.waiting(warp % self.warps));
+            *count += arrival_count(before | lanes, alive(in_block)) - arrival_count(before, alive(in_block));
+            taken += 1;
+            if *count >= expected {
+                break;
+            }
+        }
+        taken
+    }
+
     /// Completes a barrier of a block if all have arrived whom it waits for.
     pub fn complete(&mut self, block: usize, index: usize) {
         if index == CLUSTER_BARRIER && self.cluster.is_some() {
@@ -286,14 +313,8 @@ impl Shared {
         let warps = barrier.arrived.iter().zip(&self.alive[block * self.warps..]);
         let done = match barrier.expected {
             None => warps.clone().all(|(&arrived, &alive)| alive & !arrived == 0),
-            // Threads are counted in whole warps: the missing or ended lanes of a warp count with it.
             Some(expected) => {
-                let count = |(&arrived, &alive): (&u32, &u32)| match arrived {
-                    0 => 0,
-                    _ if alive & !arrived == 0 => WARP_LANES as u32,
-                    _ => arrived.count_ones(),
-                };
-                warps.map(count).sum::<u32>() >= expected
+                warps.map(|(&arrived, &alive)| arrival_count(arrived, alive)).sum::<u32>() >= expected
             }
         };
         if done {
@@ -340,6 +361,15 @@ impl Shared {
                 self.complete(block, index);
             }
         }
+    }
+}
+
+/// How many threads of a warp a barrier counts. It counts whole warps: missing or ended lanes count with those that have arrived.
+fn arrival_count(arrived: u32, alive: u32) -> u32 {
+    match arrived {
+        0 => 0,
+        _ if alive & !arrived == 0 => WARP_LANES as u32,
+        _ => arrived.count_ones(),
     }
 }
 

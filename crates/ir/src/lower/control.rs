@@ -1,6 +1,7 @@
 //! Branches, ends, barriers and warp-level instructions.
 //!
-//! Lanes wait only at the start of a block: a warp-level operation is the first of its block, a barrier ends one.
+//! Lanes wait only at the start of a block: a warp-level operation is the first of its block, a barrier ends one, and one that waits for a
+//! number of threads has a block of its own.
 //! Guarded instructions of these kinds become a branch around a block of their own.
 
 use check::module::{Instruction, Operand};
@@ -92,6 +93,10 @@ impl Lowering<'_> {
             None => self.constant(Width::W32, 0),
         };
         let threads = operands.get(1).map(|operand| self.source(operand, Type::U32));
+        if threads.is_some() {
+            // It may be complete before all lanes of a path have come to it: the others come to it once more.
+            self.start_block();
+        }
         self.end_block(Terminator::Barrier { barrier, threads, arrive, reduction: reduce, next }, next);
     }
 

@@ -18,6 +18,9 @@ use crate::registers::{SlotRef, Window, lane_width};
 /// Values, each with the lanes that hold it.
 pub(super) type Values = SmallVec<[(u64, Mask); 4]>;
 
+/// Barriers, the number of threads that each is said to wait for, and the lanes that say so.
+pub(super) type Arrivals = SmallVec<[(u64, Option<u32>, Mask); 2]>;
+
 impl Chunk<'_> {
     /// Does what ends a block. True if the path goes on at its new place; false if it has ended (its mask is
     /// empty then) or must be scheduled anew.
@@ -295,6 +298,54 @@ impl Chunk<'_> {
         (0..warps).map(move |warp| (warp, self.warp_of_blocks(mask, warp))).filter(|&(_, lanes)| lanes != 0)
     }
 
+    /// The active lanes by the barrier that they come to, and by the number of threads that they say it waits for: each thread says so itself.
+    pub(super) fn arrivals(&self, barrier: &Barrier, active: &Active) -> Arrivals {
+        let numbers = self.distinct(barrier.barrier, active);
+        let counts = match barrier.threads {
+            Some(slot) => {
+                self.distinct(slot, active).into_iter().map(|(n, mask)| (Some(n as u32), mask)).collect()
+            }
+            None => SmallVec::<[(Option<u32>, Mask); 4]>::from_iter([(None, active.mask)]),
+        };
+        let pairs = numbers.into_iter().flat_map(|number| counts.iter().map(move |&count| (number, count)));
+        let arrivals = pairs.map(|((number, at_number), (count, at_count))| {
+            (number, count, active.mask & at_number & at_count)
+        });
+        arrivals.filter(|(_, _, together)| !together.is_empty()).collect()
+    }
+
+    /// Keeps the lanes of a path that complete a barrier with a count of threads, or wait there. It starts again when so many have come:
+    /// the others become a path of their own that comes to it next.
+    pub(super) fn divide_at_barrier(&mut self, path: &mut Path, barrier: &Barrier, shared: &Shared) {
+        let mut active = Active::new(self.frames[path.frame].window, path.frame);
+        active.set_path(path.mask, self.lanes);
+        let first_warp = self.first_thread as usize / WARP_LANES;
+        let mut later = Mask::EMPTY;
+        for (number, threads, together) in self.arrivals(barrier, &active) {
+            let Some(threads) = threads.filter(|_| number < BARRIERS as u64) else { continue };
+            for (block, mask) in self.parts(together) {
+                // Warps are those of the block, which need not be those of the chunk.
+                let all = self.block_masks[block];
+                let (first, end) = (all.lowest().unwrap_or(0), all.highest().map_or(0, |lane| lane + 1));
+                let warps = (first..end).step_by(WARP_LANES).enumerate();
+                let warps =
+                    warps.map(|(warp, lane)| (warp, mask & Mask::range(lane, end.min(lane + WARP_LANES))));
+                let warps: SmallVec<[_; 32]> = warps.filter(|(_, lanes)| !lanes.is_empty()).collect();
+                let of_shared = block * self.registers.rows().block_lanes().div_ceil(WARP_LANES) + first_warp;
+                let arriving = warps.iter().map(|(warp, lanes)| {
+                    let lane = first + warp * WARP_LANES;
+                    (of_shared + warp, lanes.lanes_from(lane))
+                });
+                let taken = shared.until_complete(number as usize, threads, arriving);
+                warps[taken..].iter().for_each(|(_, lanes)| later |= *lanes);
+            }
+        }
+        if !later.is_empty() {
+            self.split(path, later, path.block);
+            self.needed_changed = true;
+        }
+    }
+
     /// Threads arrive at a barrier. True if the path goes on.
     fn barrier(
         &mut self,
@@ -321,19 +372,8 @@ impl Chunk<'_> {
             let predicate = self.registers.predicate(active.window, r.src);
             if r.negated { !predicate } else { predicate }
         });
-        // Each thread says which barrier it comes to and for how many it waits there; every block has barriers of its own.
-        let numbers = self.distinct(barrier.barrier, active);
-        let counts = match barrier.threads {
-            Some(slot) => {
-                self.distinct(slot, active).into_iter().map(|(n, mask)| (Some(n as u32), mask)).collect()
-            }
-            None => SmallVec::<[(Option<u32>, Mask); 4]>::from_iter([(None, active.mask)]),
-        };
         let mut waiting: SmallVec<[Path; 2]> = SmallVec::new();
-        for ((number, at_number), &(threads, at_count)) in
-            numbers.into_iter().flat_map(|number| counts.iter().map(move |count| (number, count)))
-        {
-            let together = active.mask & at_number & at_count;
+        for (number, threads, together) in self.arrivals(barrier, active) {
             if number >= BARRIERS as u64 {
                 let note = format!("there is no barrier {number}: a block has {BARRIERS}, from 0 on");
                 return Err(self.fault(FaultKind::Barrier, span, together, None, &note));

@@ -314,6 +314,12 @@ impl<'l> Chunk<'l> {
                     return Ok(false);
                 }
             }
+            if let Terminator::Barrier(barrier) = &block.terminator
+                && barrier.threads.is_some()
+            {
+                changed = true;
+                self.divide_at_barrier(path, barrier, shared);
+            }
             // It does nothing but lead to another.
             let passes =
                 !O::WATCHES && block.ops.is_empty() && matches!(block.terminator, Terminator::Jump(_));

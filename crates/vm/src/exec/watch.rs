@@ -19,7 +19,7 @@ use crate::cta::{CLUSTER_BARRIER, Shared};
 use crate::fault::FaultKind;
 use crate::footprint::{Footprint, Touch};
 use crate::mask::{Mask, WARP_LANES};
-use crate::memory::{resolve_generic, shared_base, shared_rank};
+use crate::memory::{resolve, shared_base, shared_rank};
 use crate::observer::{
     AccessEvent, AsyncEvent, BarrierArrival, BarrierRelease, BarrierWait, Completion, CopyGroupEvent,
     DeviceCall, FenceEvent, LaneAccess, LaunchObserver, MbarrierEvent, ObserverHandle, OperationKind,
@@ -317,10 +317,7 @@ impl Watcher {
 impl Chunk<'_> {
     /// The space that an address of a block's thread leads to, the address there, and the block that this memory belongs to.
     fn owner(&self, space: Space, address: u64, block: [u32; 3]) -> (Space, u64, [u32; 3]) {
-        let (space, inner) = match space {
-            Space::Generic => resolve_generic(address),
-            space => (space, address),
-        };
+        let (space, inner) = resolve(space, address);
         if space != Space::Shared || self.launch.cluster_blocks() == 1 {
             return (space, inner, block);
         }
@@ -575,13 +572,10 @@ impl Observer for Watcher {
                 self.tell_operation(chunk, span, &flow, active.mask, active);
             }
         }
-        let (numbers, counts, waits) = match &block.terminator {
-            Terminator::Barrier(barrier) => {
-                let counts = barrier.threads.map(|slot| chunk.distinct(slot, active));
-                (chunk.distinct(barrier.barrier, active), counts, !barrier.arrive)
-            }
+        let (arrivals, waits) = match &block.terminator {
+            Terminator::Barrier(barrier) => (chunk.arrivals(barrier, active), !barrier.arrive),
             Terminator::ClusterBarrier { arrive: true, .. } => {
-                ([(CLUSTER_BARRIER as u64, active.mask)].into_iter().collect(), None, false)
+                ([(CLUSTER_BARRIER as u64, None, active.mask)].into_iter().collect(), false)
             }
             Terminator::ClusterBarrier { arrive: false, .. } => {
                 self.each_block(chunk, active.mask, |observer, block, threads| {
@@ -596,15 +590,9 @@ impl Observer for Watcher {
             }
             _ => return Ok(()),
         };
-        let counts = match counts {
-            Some(counts) => counts.into_iter().map(|(count, mask)| (Some(count), mask)).collect(),
-            None => SmallVec::<[_; 4]>::from_iter([(None, active.mask)]),
-        };
-        for ((barrier, at_number), (count, at_count)) in
-            numbers.into_iter().flat_map(|number| counts.iter().map(move |&count| (number, count)))
-        {
+        for (barrier, count, mask) in arrivals {
+            let count = count.map(u64::from);
             let mut flow = ControlFlow::Continue(());
-            let mask = active.mask & at_number & at_count;
             self.each_block(chunk, mask, |observer, block, threads| {
                 let arrival = BarrierArrival { block, barrier, waits, count, span, threads };
                 if flow.is_continue() {
