@@ -1,6 +1,7 @@
 //! Special registers (PTX ISA, "Special Registers").
 
 use isa::SpecialRegister;
+use vm::{RESERVED_FOR_GROUPS, RESERVED_SHARED_BYTES};
 
 use crate::WARP_LANES;
 use crate::thread::Cpu;
@@ -44,7 +45,11 @@ impl Cpu<'_, '_> {
             "%lanemask_ge" => all & !below,
             "%lanemask_gt" => all & !(below << 1 | 1),
             "%dynamic_smem_size" => config.dynamic_shared,
-            "%total_smem_size" | "%aggr_smem_size" => launch.shared_bytes(),
+            "%total_smem_size" => launch.shared_bytes(),
+            "%aggr_smem_size" => launch.shared_bytes() + RESERVED_SHARED_BYTES,
+            "%reserved_smem_offset_begin" | "%reserved_smem_offset_0" => 0,
+            "%reserved_smem_offset_1" => RESERVED_FOR_GROUPS,
+            "%reserved_smem_offset_end" | "%reserved_smem_offset_cap" => RESERVED_SHARED_BYTES,
             "%clock" | "%clock64" => self.cta.steps + self.thread.steps,
             "%clock_hi" => (self.cta.steps + self.thread.steps) >> 32,
             "%globaltimer" | "%globaltimer_lo" => launch.nanoseconds(),

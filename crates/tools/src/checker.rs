@@ -154,6 +154,7 @@ impl LaunchObserver for Checker {
         self.races = Races::new(extents, self.threads, lock_step);
         self.uses.clear();
         self.values = Values::default();
+        self.values.reserved_shared = launch.reserved_shared_bytes();
         self.asynchronous = Asynchronous::of(module);
         self.races.signals.clone_from(&self.asynchronous.signals);
         self.races.has_async_reads = self.asynchronous.reads;

@@ -101,6 +101,8 @@ pub(crate) struct Values {
     registers: HashMap<(usize, u32, u32), Box<[Taint; LANES]>>,
     /// By block: those in flight.
     shared: Vec<([u32; 3], Memory)>,
+    /// Bytes of it that the system has written, from its start on.
+    pub reserved_shared: u64,
     local: HashMap<([u32; 3], u32), Memory>,
     /// Of allocations that hold nothing at first.
     global: Memory,
@@ -146,7 +148,9 @@ impl Values {
     fn shared_memory(&mut self, owner: [u32; 3]) -> &mut Memory {
         let known = self.shared.iter().position(|(block, _)| *block == owner);
         let index = known.unwrap_or_else(|| {
-            self.shared.push((owner, Memory::default()));
+            let mut memory = Memory::default();
+            memory.write(0, self.reserved_shared);
+            self.shared.push((owner, memory));
             self.shared.len() - 1
         });
         &mut self.shared[index].1

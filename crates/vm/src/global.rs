@@ -6,6 +6,7 @@ use crate::fault::FaultKind;
 use crate::grid::Launch;
 use crate::launch::LaunchConfig;
 use crate::memory::host;
+use crate::shared::SharedOwner;
 
 impl Launch {
     /// The checked module.
@@ -51,6 +52,13 @@ impl Launch {
     /// The same with the gaps between its variables.
     pub fn shared_span(&self) -> u64 {
         self.shared.span
+    }
+
+    /// Bytes at the start of a block's shared memory that are reserved for the system, and zero when it starts: 0 for a kernel that does not ask
+    /// where they are.
+    pub fn reserved_shared_bytes(&self) -> u64 {
+        let first = self.shared.extents.first().filter(|extent| extent.owner == SharedOwner::System);
+        first.map_or(0, |extent| extent.end)
     }
 
     /// Whether so many bytes at an address of shared memory belong to one variable, or to dynamic shared memory.

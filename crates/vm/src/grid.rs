@@ -22,7 +22,7 @@ use crate::loaded::Image;
 use crate::memory::{Extent, HEAP_BASE, Heap, Table, resolve_generic, shared_rank};
 use crate::observer::ObserverHandle;
 use crate::scalar::LaneRows;
-use crate::shared::SharedLayout;
+use crate::shared::{SharedLayout, SharedOwner};
 use crate::standstill::{Share, Standstill};
 use crate::stopwatch::Stopwatch;
 use crate::team::Teams;
@@ -194,9 +194,13 @@ impl Launch {
             Space::Shared if let Some(extent) = self.shared.nearest(shared_rank(inner).1) => {
                 let size = extent.end - extent.base;
                 let place = place_beside(extent.base, size, shared_rank(inner).1, bytes);
-                let name = extent.variable.map(|id| &self.program().module.variables[id.index()].name);
-                let name =
-                    name.map_or("dynamic shared memory".to_owned(), |n| format!("shared variable `{n}`"));
+                let name = match extent.owner {
+                    SharedOwner::Variable(id) => {
+                        format!("shared variable `{}`", self.program().module.variables[id.index()].name)
+                    }
+                    SharedOwner::Dynamic => "dynamic shared memory".to_owned(),
+                    SharedOwner::System => "shared memory that is reserved for the system".to_owned(),
+                };
                 let block = match self.cluster_blocks() {
                     1 => String::new(),
                     _ => format!(" of the block of rank {}", shared_rank(inner).0),

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use check::module::{FuncId, Function};
-use ir::Width;
+use ir::{SlotKind, Width};
 use lanes::HostPath;
 
 use crate::builtin::Builtin;
@@ -11,7 +11,7 @@ use crate::code::{Code, array_bytes, build};
 use crate::footprint::Undoable;
 use crate::launch::LaunchError;
 use crate::loaded::{Image, KernelAttributes};
-use crate::shared::{SharedLayout, SharedVariable, append};
+use crate::shared::{RESERVED_SHARED_BYTES, SharedLayout, SharedVariable, append};
 use crate::team::{keeps_blocks_apart, sees_warps};
 use crate::undefined::undefined;
 
@@ -42,6 +42,8 @@ pub(crate) struct Kernel {
     pub undoable: Undoable,
     /// The shared variables of the functions that it can reach.
     shared: Vec<SharedVariable>,
+    /// Bytes of shared memory that are reserved for the system.
+    reserved: u64,
     /// The layout of the last launch, and how much dynamic shared memory it had.
     layout: Mutex<Option<(u64, Arc<SharedLayout>)>>,
     /// By function that it can reach: how many registers it has of each width.
@@ -85,6 +87,10 @@ impl Kernel {
             undoable: Undoable::default(),
             waits_for_grid: calls(Builtin::GridSynchronize),
             shared: SharedVariable::used(module, &reached),
+            reserved: match functions().filter_map(|(_, f)| f.as_ref()).any(asks_for_reserved_memory) {
+                true => RESERVED_SHARED_BYTES,
+                false => 0,
+            },
             layout: Mutex::default(),
             widths: functions().filter_map(|(_, function)| Some(widths(function.as_ref()?))).collect(),
             codes: Mutex::default(),
@@ -98,7 +104,7 @@ impl Kernel {
         match &*last {
             Some((bytes, layout)) if *bytes == dynamic => Arc::clone(layout),
             _ => {
-                let layout = Arc::new(SharedLayout::new(&self.shared, dynamic));
+                let layout = Arc::new(SharedLayout::new(&self.shared, dynamic, self.reserved));
                 *last = Some((dynamic, Arc::clone(&layout)));
                 layout
             }
@@ -147,6 +153,15 @@ impl Kernel {
             max_threads: max_threads as u32,
         }
     }
+}
+
+/// A function asks where the shared memory lies that is reserved for the system.
+fn asks_for_reserved_memory(function: &ir::Function) -> bool {
+    let asks = |kind: &SlotKind| match kind {
+        SlotKind::Special(special) => special.name().starts_with("%reserved_smem_offset"),
+        _ => false,
+    };
+    function.slots.iter().any(|slot| asks(&slot.kind))
 }
 
 /// How many slots a function has of each width.

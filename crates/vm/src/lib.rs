@@ -66,5 +66,6 @@ pub use observer::{
 };
 pub use output::Output;
 pub use profile::{Accesses, Counts, Profile};
+pub use shared::{RESERVED_FOR_GROUPS, RESERVED_SHARED_BYTES};
 pub use texture::{Bound, HandleFault, Object, ObjectError, Placed, missed};
 pub use undefined::Undefined;

@@ -13,15 +13,28 @@ const MOST_SPAN: u64 = 256 * 1024;
 /// Alignment of dynamic shared memory, if no variable asks for more.
 const DYNAMIC_ALIGN: u64 = 16;
 
-/// A variable, or dynamic shared memory.
+/// Bytes at the start of a block's shared memory that are reserved for the system (PTX ISA, "%reserved_smem_offset_begin"). Cooperative groups
+/// of more than a warp have their barriers there. Kernels that do not ask where they are have none.
+pub const RESERVED_SHARED_BYTES: u64 = 1024;
+/// Where the part of them begins that is for cooperative groups (`%reserved_smem_offset_1`), which take up to 288 bytes.
+pub const RESERVED_FOR_GROUPS: u64 = 512;
+
+/// Whose a part of shared memory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SharedOwner {
+    Variable(VarId),
+    Dynamic,
+    System,
+}
+
+/// A part of shared memory that belongs to somebody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SharedExtent {
     /// First address in shared memory.
     pub base: u64,
     /// One past the last.
     pub end: u64,
-    /// Nothing for dynamic shared memory.
-    pub variable: Option<VarId>,
+    pub owner: SharedOwner,
 }
 
 /// A variable of shared memory that a kernel needs.
@@ -50,29 +63,32 @@ pub(crate) struct SharedLayout {
     pub extents: Vec<SharedExtent>,
     /// Addresses of the variables.
     pub places: Vec<(VarId, u64)>,
-    /// Size without gaps.
+    /// Size without gaps and what is reserved.
     pub bytes: u64,
-    /// Size with gaps.
+    /// Size with both.
     pub span: u64,
     /// Bytes of a gap: with the variables, it decides where they lie.
     pub gap: u64,
 }
 
 impl SharedLayout {
-    /// Places variables; unsized `.extern` variables start where dynamic shared memory does.
-    pub fn new(variables: &[SharedVariable], dynamic: u64) -> SharedLayout {
-        let exact = SharedLayout::with_gaps(variables, dynamic, 0);
+    /// Places variables behind the bytes that are reserved; unsized `.extern` variables start where dynamic shared memory does.
+    pub fn new(variables: &[SharedVariable], dynamic: u64, reserved: u64) -> SharedLayout {
+        let exact = SharedLayout::with_gaps(variables, dynamic, reserved, 0);
         if exact.extents.len() < 2 {
             return exact;
         }
-        let mut all = GAPS.iter().map(|&gap| SharedLayout::with_gaps(variables, dynamic, gap));
+        let mut all = GAPS.iter().map(|&gap| SharedLayout::with_gaps(variables, dynamic, reserved, gap));
         let bytes = exact.bytes;
         let fitting = all.find(|layout| layout.span <= MOST_SPAN);
         SharedLayout { bytes, ..fitting.unwrap_or(exact) }
     }
 
-    fn with_gaps(variables: &[SharedVariable], dynamic: u64, gap: u64) -> SharedLayout {
+    fn with_gaps(variables: &[SharedVariable], dynamic: u64, reserved: u64, gap: u64) -> SharedLayout {
         let mut layout = SharedLayout { gap, ..SharedLayout::default() };
+        if reserved > 0 {
+            layout.append(SharedOwner::System, reserved, 1);
+        }
         let (mut unsized_variables, mut dynamic_align) = (Vec::new(), DYNAMIC_ALIGN);
         for variable in variables {
             let id = variable.id;
@@ -80,24 +96,24 @@ impl SharedLayout {
                 dynamic_align = dynamic_align.max(variable.align);
                 unsized_variables.push(id);
             } else {
-                let base = layout.append(Some(id), variable.bytes, variable.align);
+                let base = layout.append(SharedOwner::Variable(id), variable.bytes, variable.align);
                 layout.places.push((id, base));
             }
         }
         let start = match dynamic {
             0 => layout.next(0, dynamic_align).0,
-            _ => layout.append(None, dynamic, dynamic_align),
+            _ => layout.append(SharedOwner::Dynamic, dynamic, dynamic_align),
         };
         layout.places.extend(unsized_variables.into_iter().map(|id| (id, start)));
-        layout.bytes = layout.span;
+        layout.bytes = layout.span - reserved;
         layout
     }
 
     /// Something of so many bytes more, behind all others; returns where it begins.
-    fn append(&mut self, variable: Option<VarId>, bytes: u64, align: u64) -> u64 {
+    fn append(&mut self, owner: SharedOwner, bytes: u64, align: u64) -> u64 {
         let base;
         (base, self.span) = self.next(bytes, align);
-        self.extents.push(SharedExtent { base, end: self.span, variable });
+        self.extents.push(SharedExtent { base, end: self.span, owner });
         base
     }
 
@@ -145,7 +161,7 @@ mod tests {
         let source = diag::SourceFile::new("test.ptx", text);
         let (tree, parsed) = syntax::parse(&source);
         let (module, _) = check::check(&source, &tree, parsed, &check::Options::default());
-        SharedLayout::new(&SharedVariable::used(&module.expect("a module"), &[]), dynamic)
+        SharedLayout::new(&SharedVariable::used(&module.expect("a module"), &[]), dynamic, 0)
     }
 
     #[test]
@@ -154,9 +170,9 @@ mod tests {
         assert_eq!((both.bytes, both.span), (96, 16 + 128 + 16 + 128 + 64));
         assert_eq!(both.find(15).map(|e| (e.base, e.end)), Some((0, 16)));
         assert_eq!(both.find(16).map(|e| e.end), Some(16));
-        assert_eq!(both.nearest(20).unwrap().variable, Some(VarId(0)));
-        assert_eq!(both.nearest(140).unwrap().variable, Some(VarId(1)));
-        assert_eq!(both.nearest(1 << 30).unwrap().variable, None);
+        assert_eq!(both.nearest(20).unwrap().owner, SharedOwner::Variable(VarId(0)));
+        assert_eq!(both.nearest(140).unwrap().owner, SharedOwner::Variable(VarId(1)));
+        assert_eq!(both.nearest(1 << 30).unwrap().owner, SharedOwner::Dynamic);
         // One needs no gap, and where alignment leaves no room there are none.
         assert_eq!(layout(&[(100, 4)], 0).span, 100);
         let large = layout(&[(1024, 1024); 220], 0);

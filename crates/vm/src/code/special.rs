@@ -5,6 +5,7 @@ use isa::SpecialRegister;
 use crate::grid::Launch;
 use crate::mask::WARP_LANES;
 use crate::scalar::{LaneRows, Scalar};
+use crate::shared::{RESERVED_FOR_GROUPS, RESERVED_SHARED_BYTES};
 
 /// Extents of a launch's blocks and grid, by axis.
 const BLOCK: [fn(&Launch) -> u64; 3] = [
@@ -90,7 +91,13 @@ impl Special {
             // One multiprocessor.
             "%nsmid" => Special::Uniform(|_| 1),
             "%dynamic_smem_size" => Special::Uniform(|launch| launch.config.dynamic_shared),
-            "%total_smem_size" | "%aggr_smem_size" => Special::Uniform(|launch| launch.shared.bytes),
+            "%total_smem_size" => Special::Uniform(|launch| launch.shared.bytes),
+            "%aggr_smem_size" => Special::Uniform(|launch| launch.shared.bytes + RESERVED_SHARED_BYTES),
+            "%reserved_smem_offset_begin" | "%reserved_smem_offset_0" => Special::Uniform(|_| 0),
+            "%reserved_smem_offset_1" => Special::Uniform(|_| RESERVED_FOR_GROUPS),
+            "%reserved_smem_offset_end" | "%reserved_smem_offset_cap" => {
+                Special::Uniform(|_| RESERVED_SHARED_BYTES)
+            }
             "%envreg1" => Special::Uniform(|launch| launch.grid_workspace() >> 32),
             "%envreg2" => Special::Uniform(|launch| launch.grid_workspace() & 0xffff_ffff),
             // %smid, %gridid, other %envreg, %pm ...
