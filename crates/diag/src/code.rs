@@ -342,6 +342,8 @@ codes! {
     Misaligned => "misaligned",
     /// A store to memory that kernels may not write.
     ReadOnly => "read-only",
+    /// An address in a space that the instruction does not reach.
+    AddressSpace => "address-space",
     /// `free` of something that is not the start of a live allocation.
     InvalidFree => "invalid-free",
     /// `trap` was executed.

@@ -585,12 +585,14 @@ pub enum OpKind {
     },
     /// `atom` (with `dst`) and `red`. `b` is the new value for [`AtomicOp::CompareAndSwap`], whose compare value is `a`.
     /// `flush`: subnormal operands and results of an addition are zeros of their sign, unless the address, which may be
-    /// generic, lies in shared memory.
+    /// generic, lies in shared memory. `vector`: bytes of the vector of which it is the first element, and 0 of any other: a vector is
+    /// aligned as a whole, and lies in global memory.
     Atomic {
         op: AtomicOp,
         ty: Type,
         flush: bool,
         address: Address,
+        vector: u32,
         dst: Option<Slot>,
         a: Slot,
         b: Option<Slot>,

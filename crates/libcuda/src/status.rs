@@ -131,6 +131,7 @@ pub fn of_error(error: &Error) -> Status {
 fn of_fault(kind: FaultKind) -> Status {
     match kind {
         FaultKind::Misaligned => Status::CUDA_ERROR_MISALIGNED_ADDRESS,
+        FaultKind::AddressSpace => Status::CUDA_ERROR_INVALID_ADDRESS_SPACE,
         FaultKind::Assertion => Status::CUDA_ERROR_ASSERT,
         FaultKind::OutOfBounds | FaultKind::UseAfterFree | FaultKind::ClusterTarget => {
             Status::CUDA_ERROR_ILLEGAL_ADDRESS

@@ -2,6 +2,7 @@
 
 use check::module::{Instruction, Operand};
 use isa::{Mod, Opcode, Picks, Space, Type};
+use vm::FaultKind;
 
 use crate::Step;
 use crate::memory::Address;
@@ -120,6 +121,16 @@ impl Cpu<'_, '_> {
             _ => 0,
         };
         let bytes = u64::from(ty.bytes());
+        if let Operand::Vector(parts) = a {
+            // A vector is aligned as a whole, and lies in global memory.
+            let all = bytes * parts.len() as u64;
+            if Self::resolve(address).0 != Space::Global {
+                return Err(self.access_fault(FaultKind::AddressSpace, address, all, true));
+            }
+            if !address.at.is_multiple_of(all) {
+                return Err(self.access_fault(FaultKind::Misaligned, address, all, true));
+            }
+        }
         let mut results = Vec::new();
         for (index, a) in sources.into_iter().enumerate() {
             let address = address.offset(index as u64 * bytes);

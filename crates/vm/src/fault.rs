@@ -18,6 +18,8 @@ pub enum FaultKind {
     Misaligned,
     /// A store to memory that kernels may not write (`.const`, kernel parameters).
     ReadOnly,
+    /// An address in a space that the instruction does not reach: of shared memory for `atom` and `red` on vectors.
+    AddressSpace,
     /// `free` of something that is not the start of a live allocation.
     InvalidFree,
     /// The `trap` instruction.
@@ -78,6 +80,7 @@ impl From<FaultKind> for Code {
             FaultKind::ClusterTarget => Code::ClusterTarget,
             FaultKind::Misaligned => Code::Misaligned,
             FaultKind::ReadOnly => Code::ReadOnly,
+            FaultKind::AddressSpace => Code::AddressSpace,
             FaultKind::InvalidFree => Code::InvalidFree,
             FaultKind::Trap => Code::Trap,
             FaultKind::Assertion => Code::Assertion,
@@ -106,6 +109,7 @@ impl fmt::Display for FaultKind {
             FaultKind::ClusterTarget => "cluster target block not present",
             FaultKind::Misaligned => "misaligned access",
             FaultKind::ReadOnly => "store to read-only memory",
+            FaultKind::AddressSpace => "address in a space that the instruction does not reach",
             FaultKind::InvalidFree => "invalid free",
             FaultKind::Trap => "trap instruction executed",
             FaultKind::Assertion => "assertion failed",

@@ -120,6 +120,7 @@ impl Lowering<'_> {
             ty,
             flush,
             address,
+            vector: 0,
             dst,
             a,
             b,
@@ -160,7 +161,9 @@ impl Lowering<'_> {
             let old = register.map(|_| self.temporary(Width::of(ty)));
             let offset = address.offset + i as i64 * i64::from(ty.bytes());
             let address = Address { base, offset, ..address };
-            self.push(guard, OpKind::Atomic { op, ty, flush, address, dst: old, a, b: None, semantics });
+            let vector = if i == 0 { ty.bytes() * sources.len() as u32 } else { 0 };
+            let (dst, b) = (old, None);
+            self.push(guard, OpKind::Atomic { op, ty, flush, address, vector, dst, a, b, semantics });
             results.extend(register.zip(old));
         }
         for (dst, src) in results {

@@ -385,12 +385,13 @@ impl<'a> Builder<'a> {
                 });
                 if is_strong(address, *semantics) { Kind::StoreStrong(store) } else { Kind::Store(store) }
             }
-            ir::OpKind::Atomic { op, ty, flush, address, dst, a, b, semantics: _ } => {
+            ir::OpKind::Atomic { op, ty, flush, address, vector, dst, a, b, semantics: _ } => {
                 Kind::Atomic(Box::new(Atomic {
                     op: *op,
                     ty: *ty,
                     flush: *flush,
                     address: self.address(address),
+                    vector: *vector,
                     dst: self.maybe(*dst),
                     a: self.slot(*a),
                     b: self.maybe(*b),

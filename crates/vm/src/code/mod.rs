@@ -277,9 +277,10 @@ pub(crate) struct Link {
 pub(crate) struct Atomic {
     pub op: AtomicOp,
     pub ty: Type,
-    /// As of [`ir::OpKind::Atomic`].
+    /// As of [`ir::OpKind::Atomic`], and `vector` too.
     pub flush: bool,
     pub address: Address,
+    pub vector: u32,
     pub dst: Option<SlotRef>,
     pub a: SlotRef,
     pub b: Option<SlotRef>,

@@ -4,18 +4,20 @@ use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use diag::Span;
 use ir::{AtomicOp, Width};
-use isa::{Mod, Picks, Type};
+use isa::{Mod, Picks, Space, Type};
 use lanes::Helpers;
 
 use super::access::{Request, Resolved};
-use super::addresses::{Addresses, Each, ROOM, Region};
+use super::addresses::{Addresses, Each, ROOM, Region, address_of};
 use super::transfer::{read, write};
 use super::warp::ones;
 use super::{Active, Chunk, Step};
 use crate::bytes::store;
 use crate::code::{Atomic, Base};
 use crate::cta::Shared;
+use crate::fault::FaultKind;
 use crate::mask::{CHUNK_LANES, Mask, WARP_LANES};
+use crate::memory::resolve;
 
 /// So few lanes are looked at one by one.
 const FEW_LANES: usize = 32;
@@ -42,6 +44,9 @@ impl Chunk<'_> {
     pub(super) fn atomic(&mut self, op: &Atomic, active: &Active, shared: &mut Shared, span: Span) -> Step {
         let bytes = op.ty.bytes();
         let request = Request { space: op.address.space, bytes: bytes.into(), write: true, span };
+        if op.vector > 0 {
+            self.check_vector(op, active, shared, &request)?;
+        }
         if self.atomic_repeated(op, active, shared, &request) {
             return Ok(());
         }
@@ -55,6 +60,20 @@ impl Chunk<'_> {
             return Ok(());
         }
         self.atomic_each(op, active, shared, &request, &addresses)
+    }
+
+    /// Checks the addresses of vectors as a whole: they are aligned, and lie in global memory.
+    #[inline(never)]
+    fn check_vector(&mut self, op: &Atomic, active: &Active, shared: &Shared, request: &Request) -> Step {
+        let request = Request { bytes: op.vector.into(), ..*request };
+        let addresses = self.addresses(&op.address, active);
+        for lane in active.mask {
+            let address = address_of(&addresses, lane);
+            if resolve(request.space, address).0 != Space::Global {
+                return Err(self.access_fault(FaultKind::AddressSpace, &request, lane, address));
+            }
+        }
+        self.each_place(shared, &request, &addresses, active.mask, |_, _, _| {})
     }
 
     /// An operation on integers with the same number in all lanes on one element whose old value nobody reads: all at once.
