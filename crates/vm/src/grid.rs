@@ -19,7 +19,7 @@ use crate::kernel::Kernel;
 use crate::launch::{LaunchConfig, LaunchError, LaunchReport};
 use crate::limits::Limits;
 use crate::loaded::Image;
-use crate::memory::{Extent, HEAP_BASE, Heap, Table, resolve_generic, shared_rank};
+use crate::memory::{Extent, HEAP_BASE, Heap, Table, resolve, shared_rank};
 use crate::observer::ObserverHandle;
 use crate::scalar::LaneRows;
 use crate::shared::{SharedLayout, SharedOwner};
@@ -40,6 +40,9 @@ const NULL_POINTERS: u64 = 1 << 16;
 const MANY_BLOCKS: u64 = 64;
 /// Turns that a host thread gives to blocks below one that has faulted.
 const GRACE: u32 = 64;
+/// Turns of a block, each of which uses up its budget, before others get theirs: a loop that seems to compute may wait for another block by
+/// weak loads.
+const PATIENCE: u32 = 8;
 /// Launches that are checked have the teams that would be fair to so many host threads, whatever their number: which blocks go side by side
 /// must not depend on it.
 const CHECKED_THREADS: usize = 8;
@@ -168,10 +171,7 @@ impl Launch {
 
     /// What lies nearest to an access, in words.
     pub fn describe(&self, space: Space, address: u64, bytes: u64) -> Option<String> {
-        let (space, inner) = match space {
-            Space::Generic => resolve_generic(address),
-            space => (space, address),
-        };
+        let (space, inner) = resolve(space, address);
         let limit = |what: &str, size: u64| Some(format!("{what} has {size} bytes"));
         match space {
             Space::Global if inner < NULL_POINTERS => Some(match inner {
@@ -432,6 +432,21 @@ struct Flight<'l> {
     spinning: bool,
     /// Only others can help it.
     stuck: bool,
+    /// Turns that it has had since it last let others run, and how many it gets until then.
+    turns: u32,
+    patience: u32,
+}
+
+impl Flight<'_> {
+    /// It has used up its patience: its loops may wait for others by loads that do not show it. It has half as much the next time.
+    fn has_taken_long(&mut self) -> bool {
+        self.turns += 1;
+        if self.turns < self.patience {
+            return false;
+        }
+        (self.turns, self.patience) = (0, (self.patience / 2).max(1));
+        true
+    }
 }
 
 /// A host thread that runs blocks of a launch.
@@ -554,11 +569,19 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
             let (block, blocks) = (team.first, team.blocks);
             let mut cluster = self.idle.pop().unwrap_or_else(|| Box::new(Cluster::new(launch, code, rows)));
             cluster.start(team).map_err(|fault| (block, LaunchError::Fault(fault)))?;
-            self.flight.push_front(Flight { block, blocks, cluster, spinning: false, stuck: false });
+            let flight = Flight {
+                block,
+                blocks,
+                cluster,
+                spinning: false,
+                stuck: false,
+                turns: 0,
+                patience: PATIENCE,
+            };
+            self.flight.push_front(flight);
         }
-        let Some(Flight { block, blocks, mut cluster, stuck, .. }) = self.flight.pop_front() else {
-            return Ok(false);
-        };
+        let Some(mut flight) = self.flight.pop_front() else { return Ok(false) };
+        let Flight { block, blocks, ref mut cluster, stuck, .. } = flight;
         self.stuck -= usize::from(stuck);
         let progress = cluster.step(&mut self.observer);
         self.steps += cluster.take_instructions();
@@ -570,19 +593,20 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
             Progress::Stopped(stop, place) => return Err((block, stop.error(Some(place)))),
             Progress::Finished => {
                 launch.config.report_ended(blocks as u64);
-                self.idle.push(cluster);
+                self.idle.push(flight.cluster);
                 self.start_more = self.flight.is_empty();
                 self.work.standstill.go_on(&mut self.share);
             }
             Progress::Running { spinning, stuck, .. } => {
-                let flight = Flight { block, blocks, cluster, spinning, stuck };
+                (flight.spinning, flight.stuck) = (spinning, stuck);
                 self.stuck += usize::from(stuck);
-                if spinning {
+                let gives_way = spinning || flight.has_taken_long();
+                if gives_way {
                     self.flight.push_back(flight);
                 } else {
                     self.flight.push_front(flight);
                 }
-                self.start_more = spinning;
+                self.start_more = gives_way;
                 self.look_for_standstill()?;
             }
         }
