@@ -1,8 +1,8 @@
 //! The library: what its one page promises.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use ptxvm::{Arg, Color, Device, Engine, Error, FaultKind, Module, bf16, f16};
 
@@ -385,4 +385,62 @@ AFTER:
     let report = module.launch("ways").grid(2).block(60).run().unwrap();
     // Five on every way.
     assert_eq!(report.thread_instructions, 2 * 60 * 5);
+}
+
+/// Each thread reads a word of dynamic shared memory of two words.
+const OVERRUN: &str = "\
+.version 8.0
+.target sm_80
+.address_size 64
+.extern .shared .align 4 .b8 words[];
+.visible .entry k(.param .u64 out)
+{
+    .reg .u32 %v, %t, %a;
+    .reg .u64 %out;
+    .reg .pred %p;
+    ld.param.u64 %out, [out];
+    mov.u32 %t, %tid.x;
+    mov.u32 %a, words;
+    mad.lo.u32 %a, %t, 4, %a;
+    setp.lt.u32 %p, %t, 2;
+    @%p st.shared.u32 [%a], %t;
+    bar.sync 0;
+    ld.shared.u32 %v, [%a];
+    selp.u32 %v, %v, 7, %p;
+    mad.wide.u32 %out, %t, 4, %out;
+    st.global.u32 [%out], %v;
+    ret;
+}
+";
+
+#[test]
+fn overruns_of_shared_memory_fault_or_are_noted() {
+    let device = Device::new();
+    let module = device.load(&Module::from_ptx(OVERRUN).unwrap()).unwrap();
+    let run = |threads: u32, blocks: u32, overruns: Option<&Arc<Mutex<Vec<_>>>>| {
+        let out = device.zeros::<u32>(64).unwrap();
+        let launch = module.launch("k").grid(blocks).block(threads).arg(&out);
+        let launch = launch.configure(|config| {
+            config.dynamic_shared = 8;
+            config.overruns = overruns.cloned();
+        });
+        launch.run().map(|_| out.read().unwrap())
+    };
+    let kind = |error: Error| match error {
+        Error::Fault { fault, .. } => fault.kind,
+        other => panic!("{other}"),
+    };
+    assert_eq!(kind(run(3, 1, None).unwrap_err()), FaultKind::OutOfBounds);
+    // One block, and several in a team.
+    for blocks in [1, 40] {
+        let overruns = Arc::default();
+        assert_eq!(run(32, blocks, Some(&overruns)).unwrap()[..4], [0, 1, 7, 7]);
+        let noted: Vec<ptxvm::Fault> = std::mem::take(&mut overruns.lock().unwrap());
+        assert_eq!(noted.iter().map(|fault| (fault.kind, fault.thread)).collect::<Vec<_>>(), [(
+            FaultKind::OutOfBounds,
+            [2, 0, 0]
+        )]);
+        // Behind the granule of 128 bytes they fault.
+        assert_eq!(kind(run(33, blocks, Some(&overruns)).unwrap_err()), FaultKind::OutOfBounds);
+    }
 }

@@ -106,10 +106,11 @@ pub(crate) struct Shared {
 impl Shared {
     fn new(launch: &Launch, blocks: usize, rank: u32) -> Shared {
         // Every block's is aligned as memory is.
-        let stride = if blocks > 1 { (launch.shared.span as usize).next_multiple_of(64) } else { 0 };
+        let bytes = launch.shared.allocated();
+        let stride = if blocks > 1 { bytes as usize } else { 0 };
         Shared {
-            memory: AlignedBytes::zeroed(stride * (blocks - 1) + launch.shared.span as usize),
-            memory_bytes: launch.shared.span,
+            memory: AlignedBytes::zeroed(stride * (blocks - 1) + bytes as usize),
+            memory_bytes: bytes,
             stride,
             barriers: (0..blocks).map(|_| Barriers::default()).collect(),
             barriers_used: false,

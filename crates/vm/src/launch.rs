@@ -71,6 +71,9 @@ pub struct LaunchConfig {
     pub output: Output,
     /// Find out where the time goes. What the launch did, up to its end or its fault, is added here. Counting takes time.
     pub profile: Option<Arc<Mutex<Profile>>>,
+    /// Where accesses are noted that run over the end of a block's shared memory, but stay within the granule of 128 bytes that a GPU allocates:
+    /// they go on there, as on a GPU. `None`: they fault. The reference engine always faults.
+    pub overruns: Option<Arc<Mutex<Vec<Fault>>>>,
     /// Sees accesses and barriers, and can end the launch. Not together with [`LaunchConfig::profile`]. The reference engine tells
     /// nothing.
     pub observer: Option<ObserverHandle>,
@@ -96,6 +99,7 @@ impl LaunchConfig {
             host_path: None,
             output: Output::stdout(),
             profile: None,
+            overruns: None,
             observer: None,
         }
     }

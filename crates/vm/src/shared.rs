@@ -19,6 +19,9 @@ pub const RESERVED_SHARED_BYTES: u64 = 1024;
 /// Where the part of them begins that is for cooperative groups (`%reserved_smem_offset_1`), which take up to 288 bytes.
 pub const RESERVED_FOR_GROUPS: u64 = 512;
 
+/// GPUs allocate shared memory in units of so many bytes, or larger ones (CUDA Occupancy Calculator, compute capability 8.0 and later).
+const GRANULE: u64 = 128;
+
 /// Whose a part of shared memory is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SharedOwner {
@@ -132,6 +135,18 @@ impl SharedLayout {
     #[inline]
     pub fn find(&self, address: u64) -> Option<&SharedExtent> {
         self.extents.iter().rev().find(|extent| extent.base <= address)
+    }
+
+    /// What a GPU allocates: whole granules.
+    pub fn allocated(&self) -> u64 {
+        self.span.next_multiple_of(GRANULE)
+    }
+
+    /// So many bytes at an address run over the end of what belongs to somebody, but not over that of what a GPU allocates.
+    pub fn is_overrun(&self, address: u64, bytes: u64) -> bool {
+        let start = self.extents.last().map_or(0, |last| last.base);
+        let end = address.saturating_add(bytes);
+        address >= start && end > self.span && end <= self.allocated()
     }
 
     /// The extent that lies nearest to an address.

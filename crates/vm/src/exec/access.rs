@@ -3,6 +3,8 @@
 //! Every access is checked: address, size, alignment, space and lifetime. The check is made once for all lanes
 //! where their addresses lie in one allocation, and lane by lane to find out who is at fault.
 
+use std::sync::PoisonError;
+
 use diag::Span;
 use ir::Width;
 use isa::Space;
@@ -134,7 +136,10 @@ impl Chunk<'_> {
         lane: usize,
         address: u64,
     ) -> Result<Resolved, FaultKind> {
-        let place = self.place(shared, request, address)?;
+        let place = match self.place(shared, request, address) {
+            Err(kind) => self.overrun(shared, request, lane, address).ok_or(kind)?,
+            Ok(place) => place,
+        };
         let block = self.registers.rows().block_of(lane);
         Ok(match place {
             Resolved::Host(at) if block > 0 && shared.memory_of_first().contains(&(at as usize)) => {
@@ -143,6 +148,23 @@ impl Chunk<'_> {
             }
             place => place,
         })
+    }
+
+    /// Where an access goes that runs over the end of shared memory, if the launch lets it ([`crate::LaunchConfig::overruns`]).
+    #[cold]
+    fn overrun(&self, shared: &Shared, request: &Request, lane: usize, address: u64) -> Option<Resolved> {
+        let overruns = self.launch.config.overruns.as_ref()?;
+        let (Space::Shared, inner) = resolve(request.space, address) else { return None };
+        let (memory, start, _) = shared.memory_at(inner)?;
+        let offset = inner - start;
+        if !self.launch.shared.is_overrun(offset, request.bytes) || !address.is_multiple_of(request.bytes) {
+            return None;
+        }
+        let mut overruns = overruns.lock().unwrap_or_else(PoisonError::into_inner);
+        if overruns.iter().all(|known| known.span != request.span) {
+            overruns.push(*self.access_fault(FaultKind::OutOfBounds, request, lane, address));
+        }
+        Some(Resolved::Host(memory.wrapping_add(offset as usize)))
     }
 
     /// Checks the access of one lane of the chunk's first block.
