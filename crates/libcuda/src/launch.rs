@@ -1,7 +1,7 @@
 //! Launches.
 
 use std::ffi::{c_int, c_uint, c_void};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use cudarc::driver::sys::{CUfunction, CUlaunchConfig, CUstream};
@@ -85,7 +85,10 @@ impl KernelLaunch {
         let launch = function.module.loaded.launch(function.name());
         let launch =
             launch.grid(self.grid).block(self.block).params(self.params).output(crate::output::output());
+        // A GPU lets these go on, and so do we.
+        let overruns = Arc::<Mutex<Vec<vm::Fault>>>::default();
         let launch = launch.configure(|config| {
+            config.overruns = Some(Arc::clone(&overruns));
             config.dynamic_shared = self.dynamic_shared.into();
             config.cooperative = self.cooperative;
             config.profile.clone_from(&function.module.profile);
@@ -99,10 +102,16 @@ impl KernelLaunch {
             crate::tool::tell(function.name(), &function.module.loaded.module().findings(&checker));
         }
         crate::report::launched(function.name(), start);
-        result.map(drop).map_err(|error| {
+        let tell = |error: &ptxvm::Error| {
             let message = error.render(Color::Never);
             log!(error, "{}", message.trim_end());
             crate::report::failed(function.name(), message.trim_end());
+        };
+        let overruns = std::mem::take(&mut *overruns.lock().unwrap_or_else(PoisonError::into_inner));
+        let module = function.module.loaded.module();
+        overruns.into_iter().for_each(|fault| tell(&module.located(Box::new(fault))));
+        result.map(drop).map_err(|error| {
+            tell(&error);
             crate::status::of_error(&error)
         })
     }

@@ -7,23 +7,30 @@ use std::ptr::null_mut;
 
 use driver::{cuCtxSynchronize, cuLaunchKernel};
 
-/// Two kernels, of which one traps.
+/// Three kernels, of which one traps, and one reads shared memory just behind the end of what it has.
 const PTX: &std::ffi::CStr = c"
 .version 8.0
 .target sm_80
 .address_size 64
 .visible .entry good() { ret; }
 .visible .entry bad() { trap; }
+.visible .entry overrun()
+{
+    .reg .u32 %x;
+    .shared .u32 word;
+    ld.shared.u32 %x, [word+4];
+    ret;
+}
 ";
 
-/// Launches one kernel twice and the other once. It is a test like any other, and a program for the next one.
+/// Launches one kernel twice and the others once. It is a test like any other, and a program for the next one.
 #[test]
 fn launches_end_as_they_must() {
     driver::start();
     let module = driver::load(PTX);
     // SAFETY: every pointer is good for its call.
     unsafe {
-        for (name, status) in [(c"good", 0), (c"good", 0), (c"bad", 719)] {
+        for (name, status) in [(c"good", 0), (c"overrun", 0), (c"good", 0), (c"bad", 719)] {
             let function = driver::function(module, name);
             assert_eq!(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, null_mut(), null_mut(), null_mut()), 0);
             assert_eq!(cuCtxSynchronize(), status, "{name:?}");
@@ -49,8 +56,11 @@ fn a_process_reports_its_launches_and_faults() {
     assert!(report["calls"].as_u64().unwrap() >= 13, "{}", report["calls"]);
     assert!(report["call_seconds"].as_f64().unwrap() > 0.0);
     let faults = report["faults"].as_array().unwrap();
-    assert_eq!((faults.len(), faults[0]["kernel"].as_str()), (1, Some("bad")));
-    assert!(faults[0]["message"].as_str().unwrap().contains("trap"));
+    let fault = |i: usize| (faults[i]["kernel"].as_str().unwrap(), faults[i]["message"].as_str().unwrap());
+    assert_eq!((faults.len(), fault(0).0, fault(1).0), (2, "overrun", "bad"));
+    assert!(fault(0).1.contains("just past the end of shared variable `word`"), "{}", fault(0).1);
+    assert!(fault(0).1.contains("goes on as there"), "{}", fault(0).1);
+    assert!(fault(1).1.contains("trap"));
     let profile = &report["profiles"][0];
     assert_eq!(profile["sources"][0]["text"].as_str().map(str::as_bytes), Some(PTX.to_bytes()));
     let executions: Vec<_> = profile["instructions"]
@@ -62,5 +72,11 @@ fn a_process_reports_its_launches_and_faults() {
             (&text[..4], instruction["executions"].as_u64(), instruction["threads"].as_u64())
         })
         .collect();
-    assert_eq!(executions, [("ret;", Some(2), Some(64)), ("trap", Some(1), Some(32))]);
+    let expected = [
+        ("ret;", Some(2), Some(64)),
+        ("trap", Some(1), Some(32)),
+        ("ld.s", Some(1), Some(32)),
+        ("ret;", Some(1), Some(32)),
+    ];
+    assert_eq!(executions, expected);
 }

@@ -344,18 +344,25 @@ fn located(module: &Module, kernel: &Function, mut fault: Box<Fault>) -> Error {
         // No instruction is at fault: the kernel is.
         fault.span = kernel.span;
     }
-    let sources: Vec<_> = module.sources().collect();
-    let (index, span) = module.locate(fault.span);
-    fault.span = span;
-    for (text, place) in &mut fault.notes {
-        let Some((other, span)) = place.map(|span| module.locate(span)) else { continue };
-        *place = Some(span).filter(|_| other == index);
-        if other != index {
-            let position = sources[other].position(span.start);
-            *text = format!("{text}: {}:{}:{}", sources[other].name(), position.line, position.column);
+    module.located(fault)
+}
+
+impl Module {
+    /// A fault of a launch of this module that [`LaunchConfig::overruns`] has noted, with the source that its spans are in.
+    pub fn located(&self, mut fault: Box<Fault>) -> Error {
+        let sources: Vec<_> = self.sources().collect();
+        let (index, span) = self.locate(fault.span);
+        fault.span = span;
+        for (text, place) in &mut fault.notes {
+            let Some((other, span)) = place.map(|span| self.locate(span)) else { continue };
+            *place = Some(span).filter(|_| other == index);
+            if other != index {
+                let position = sources[other].position(span.start);
+                *text = format!("{text}: {}:{}:{}", sources[other].name(), position.line, position.column);
+            }
         }
+        Error::Fault { source: Arc::clone(sources[index]), fault }
     }
-    Error::Fault { source: Arc::clone(sources[index]), fault }
 }
 
 impl Launch {

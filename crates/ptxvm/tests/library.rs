@@ -436,10 +436,10 @@ fn overruns_of_shared_memory_fault_or_are_noted() {
         let overruns = Arc::default();
         assert_eq!(run(32, blocks, Some(&overruns)).unwrap()[..4], [0, 1, 7, 7]);
         let noted: Vec<ptxvm::Fault> = std::mem::take(&mut overruns.lock().unwrap());
-        assert_eq!(noted.iter().map(|fault| (fault.kind, fault.thread)).collect::<Vec<_>>(), [(
-            FaultKind::OutOfBounds,
-            [2, 0, 0]
-        )]);
+        assert_eq!(
+            noted.iter().map(|fault| (fault.kind, fault.thread)).collect::<Vec<_>>(),
+            [(FaultKind::OutOfBounds, [2, 0, 0])]
+        );
         // Behind the granule of 128 bytes they fault.
         assert_eq!(kind(run(33, blocks, Some(&overruns)).unwrap_err()), FaultKind::OutOfBounds);
     }

@@ -162,7 +162,10 @@ impl Chunk<'_> {
         }
         let mut overruns = overruns.lock().unwrap_or_else(PoisonError::into_inner);
         if overruns.iter().all(|known| known.span != request.span) {
-            overruns.push(*self.access_fault(FaultKind::OutOfBounds, request, lane, address));
+            let mut fault = self.access_fault(FaultKind::OutOfBounds, request, lane, address);
+            let note = "it stays within the 128 bytes that a GPU allocates at least, and goes on as there";
+            fault.notes.push((note.to_owned(), None));
+            overruns.push(*fault);
         }
         Some(Resolved::Host(memory.wrapping_add(offset as usize)))
     }
