@@ -48,6 +48,11 @@ fn range(first: u32, end: u32) -> Threads {
     })
 }
 
+/// The threads of some lanes of a warp, ascending.
+fn lanes_of(warp: u32, lanes: u32) -> impl Iterator<Item = u32> {
+    (0..WARP).filter(move |lane| lanes >> lane & 1 != 0).map(move |lane| warp * WARP + lane)
+}
+
 /// Adds the threads of another set.
 pub(crate) fn join(set: &mut Threads, other: &Threads) {
     set.iter_mut().zip(other).for_each(|(set, other)| *set |= other);
@@ -199,7 +204,39 @@ impl BlockOrder {
 
     /// All threads have the same epoch, and know of no others.
     pub fn is_even_alone(&self) -> bool {
-        self.newest == self.floor && self.with_extra.is_empty() && self.common.is_empty()
+        self.newest == self.floor && self.is_alone()
+    }
+
+    /// Its threads know of no others.
+    pub fn is_alone(&self) -> bool {
+        self.with_extra.is_empty() && self.common.is_empty()
+    }
+
+    /// The epoch of so many threads from one on, if it is the same.
+    pub fn epoch_of(&self, first: u32, count: u32) -> Option<Epoch> {
+        if self.newest == self.floor {
+            return Some(self.floor);
+        }
+        let epoch = self.epoch(first);
+        (first..first + count).all(|thread| self.epoch(thread) == epoch).then_some(epoch)
+    }
+
+    #[allow(dead_code)]
+    /// The same block in what its threads know of each other now; of what they wait for nothing.
+    pub fn snapshot(&self) -> BlockOrder {
+        BlockOrder {
+            floor: self.floor,
+            newest: self.newest,
+            epochs: self.epochs.clone(),
+            warp_floors: self.warp_floors.clone(),
+            common: Arc::clone(&self.common),
+            extra: self.extra.clone(),
+            with_extra: self.with_extra.clone(),
+            index: self.index,
+            exited: self.exited,
+            exited_count: self.exited_count,
+            ..BlockOrder::new(self.threads)
+        }
     }
 
     /// All threads of the block wait at a barrier, or have ended.
@@ -330,29 +367,37 @@ impl BlockOrder {
         }
     }
 
+    /// These are all lanes of a warp that have not ended.
+    pub fn is_whole_warp(&self, warp: u32, lanes: u32) -> bool {
+        let first = warp * WARP;
+        let there = (0..WARP.min(self.threads - first)).filter(|lane| !contains(&self.exited, first + lane));
+        there.fold(0u32, |all, lane| all | 1 << lane) & !lanes == 0
+    }
+
     /// Lanes of a warp met at `bar.warp.sync`.
     pub fn synchronize_lanes(&mut self, warp: u32, lanes: u32) {
-        let first = warp * WARP;
-        let threads: Vec<u32> = (0..WARP).filter(|lane| lanes >> lane & 1 != 0).map(|l| first + l).collect();
-        let there = (0..WARP.min(self.threads - first)).filter(|lane| !contains(&self.exited, first + lane));
-        let whole = there.fold(0u32, |all, lane| all | 1 << lane) & !lanes == 0;
+        if self.is_whole_warp(warp, lanes) {
+            return self.synchronize_warp(warp, lanes);
+        }
+        let threads: Vec<u32> = lanes_of(warp, lanes).collect();
         let mut clock = Clock::default();
-        if !whole {
-            threads.iter().for_each(|&thread| self.release(thread, &mut clock));
-        } else {
-            let newest = threads.iter().map(|&thread| self.epoch(thread)).max().unwrap_or(0) + 1;
-            threads.iter().for_each(|&thread| self.epochs[thread as usize] = newest);
-            self.newest = self.newest.max(newest);
-            self.warp_floors[warp as usize] = newest;
-            for &thread in &threads {
-                if let Some(extra) = &self.extra[thread as usize] {
-                    clock.join(extra);
-                }
-            }
+        threads.iter().for_each(|&thread| self.release(thread, &mut clock));
+        self.acquire_all(&set_of(&threads), &Arc::new(clock));
+    }
+
+    /// The same of all of its lanes.
+    pub fn synchronize_warp(&mut self, warp: u32, lanes: u32) {
+        let newest = lanes_of(warp, lanes).map(|thread| self.epoch(thread)).max().unwrap_or(0) + 1;
+        lanes_of(warp, lanes).for_each(|thread| self.epochs[thread as usize] = newest);
+        self.newest = self.newest.max(newest);
+        self.warp_floors[warp as usize] = newest;
+        let mut clock = Clock::default();
+        for extra in lanes_of(warp, lanes).filter_map(|thread| self.extra[thread as usize].as_ref()) {
+            clock.join(extra);
         }
         if !clock.is_empty() {
             let mut set = [0; 16];
-            threads.iter().for_each(|&thread| insert(&mut set, thread));
+            lanes_of(warp, lanes).for_each(|thread| insert(&mut set, thread));
             self.acquire_all(&set, &Arc::new(clock));
         }
     }

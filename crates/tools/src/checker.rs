@@ -195,7 +195,11 @@ impl LaunchObserver for Checker {
         let is_initialized = !self.tools.has(Tool::Initcheck) || self.values.block_access(access);
         ControlFlow::Continue(match () {
             () if !is_initialized => *access.threads,
-            () if self.watches_memory() => self.races.block_access(access),
+            () if self.watches_memory() => {
+                let left = self.races.block_access(access);
+                self.take_races();
+                left
+            }
             () => [0; 16],
         })
     }

@@ -102,6 +102,8 @@ pub(crate) struct Races {
     pub proxies: Proxies,
     /// Blocks that have ended, to become others.
     spare_blocks: Vec<RunningBlock>,
+    /// Addresses of an access; used again and again.
+    pub sorted: Vec<u64>,
     pub found: Vec<Race>,
 }
 
@@ -116,11 +118,11 @@ pub(crate) struct Now<'a> {
     lock_step: bool,
     waits: &'a Waits,
     proxies: &'a Proxies,
-    races: Vec<Meeting>,
+    pub races: Vec<Meeting>,
 }
 
 /// An earlier access that races, where, and whether only a fence between the proxies is missing.
-type Meeting = (Record, u64, bool);
+pub(crate) type Meeting = (Record, u64, bool);
 
 impl<'a> Now<'a> {
     /// An access of a thread of a block that is still to be named.
@@ -555,7 +557,7 @@ fn is_row(lanes: &[LaneAccess]) -> bool {
 }
 
 /// A race of a thread's access with an earlier one, at an address.
-fn found(
+pub(crate) fn found(
     (earlier, address, proxies): Meeting,
     lane: &LaneAccess,
     place: u32,

@@ -4,6 +4,7 @@
 //! that threads access one after the other, each its own, have but one until somebody accesses them otherwise.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::block::{Threads, insert, members};
 use crate::clock::{Epoch, Stamp};
@@ -45,6 +46,11 @@ impl Record {
         self.flags & flag != 0
     }
 
+    /// It says something: of an access, or where to look.
+    fn is_any(&self) -> bool {
+        self.flags != 0
+    }
+
     /// It is a copy of the group `epoch`.
     pub fn is_copy(&self) -> bool {
         self.is(COPY)
@@ -81,29 +87,43 @@ const ROW_WORDS: usize = 16;
 /// Bytes of a row.
 pub(crate) const ROW_BYTES: u64 = 64;
 
-/// A part of memory.
+/// A part of memory: of each row how its accesses are kept, and where in [`Shadow::cells`].
 struct Page {
-    /// Of each row the cell of its first element: the thread of each further element is the next one. Not of those that have cells.
-    rows: Box<[Cell; PAGE_WORDS / ROW_WORDS]>,
-    /// Rows whose words have cells of their own, a bit each.
-    apart: u64,
-    cells: Option<Box<[Cell; PAGE_WORDS]>>,
+    kinds: [u8; PAGE_WORDS / ROW_WORDS],
+    cells: [u32; PAGE_WORDS / ROW_WORDS],
 }
 
-/// Cells without accesses, made where they are to be.
-fn boxed<const N: usize>() -> Box<[Cell; N]> {
-    vec![Cell::default(); N].try_into().unwrap_or_else(|_| unreachable!())
-}
+/// Nobody has accessed the row.
+const UNTOUCHED: u8 = 0;
+/// It has the cell of its first element: the thread of each further element is the next one.
+const WHOLE: u8 = 1;
+/// Its words have cells of their own.
+const APART: u8 = 2;
+/// One word has been accessed, this one behind: scattered accesses take no more memory than a cell each.
+const LONE: u8 = 16;
 
 impl Default for Page {
     fn default() -> Page {
-        Page { rows: boxed(), apart: 0, cells: None }
+        Page { kinds: [UNTOUCHED; PAGE_WORDS / ROW_WORDS], cells: [0; PAGE_WORDS / ROW_WORDS] }
     }
 }
 
-impl Page {
-    fn cells(&mut self) -> &mut [Cell; PAGE_WORDS] {
-        self.cells.get_or_insert_with(boxed)
+/// Hashes numbers of pages.
+#[derive(Default)]
+pub(crate) struct PageHasher(u64);
+
+impl Hasher for PageHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        let mixed = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ mixed >> 32;
     }
 }
 
@@ -135,13 +155,17 @@ pub(crate) trait Context {
     fn race(&mut self, earlier: &Record, address: u64);
 }
 
+/// Pages that are found at once.
+const RECENT_PAGES: usize = 32;
+
 /// The accesses of a memory.
 #[derive(Default)]
 pub(crate) struct Shadow {
-    pages: HashMap<u64, usize>,
+    pages: HashMap<u64, u32, BuildHasherDefault<PageHasher>>,
     memory: Vec<Page>,
-    /// The page looked at last.
-    latest: Option<(u64, usize)>,
+    /// Some pages that were looked at last, by the end of their numbers.
+    recent: [(u64, u32); RECENT_PAGES],
+    cells: Vec<Cell>,
     many: Vec<Vec<Group>>,
     split: Vec<[Cell; 4]>,
     /// Lists of [`Shadow::many`] that are free.
@@ -150,23 +174,47 @@ pub(crate) struct Shadow {
 
 impl Shadow {
     fn page(&mut self, number: u64) -> usize {
-        if let Some((known, index)) = self.latest
-            && known == number
-        {
-            return index;
+        let recent = number as usize % RECENT_PAGES;
+        // Numbers are kept one higher, so that none is that of a place that is still empty.
+        if self.recent[recent].0 == number + 1 {
+            return self.recent[recent].1 as usize;
         }
         let index = *self.pages.entry(number).or_insert_with(|| {
             self.memory.push(Page::default());
-            self.memory.len() - 1
+            self.memory.len() as u32 - 1
         });
-        self.latest = Some((number, index));
-        index
+        self.recent[recent] = (number + 1, index);
+        index as usize
     }
 
     /// Nothing is known of any access any more.
     pub fn clear(&mut self) {
         if !self.memory.is_empty() {
             *self = Shadow::default();
+        }
+    }
+
+    /// So many new cells, one behind the other.
+    fn add_cells(&mut self, count: usize) -> u32 {
+        let first = self.cells.len();
+        self.cells.resize(first + count, Cell::default());
+        first as u32
+    }
+
+    /// Where the cell of a word is, which it has from now on if it had none.
+    fn cell(&mut self, page: usize, word: usize) -> usize {
+        let (row, of_row) = (word / ROW_WORDS, word % ROW_WORDS);
+        let (kind, cell) = (self.memory[page].kinds[row], self.memory[page].cells[row] as usize);
+        match kind {
+            APART => cell + of_row,
+            _ if kind == LONE + of_row as u8 => cell,
+            UNTOUCHED => {
+                let cell = self.add_cells(1);
+                self.memory[page].kinds[row] = LONE + of_row as u8;
+                self.memory[page].cells[row] = cell;
+                cell as usize
+            }
+            _ => self.take_apart(page, row) + of_row,
         }
     }
 
@@ -180,13 +228,18 @@ impl Shadow {
         context: &mut impl Context,
     ) -> bool {
         let word = address / 4;
-        let page_index = self.page(word / PAGE_WORDS as u64);
-        let page = &mut self.memory[page_index];
+        let page = self.page(word / PAGE_WORDS as u64);
         let row = word as usize % PAGE_WORDS / ROW_WORDS;
-        if page.apart >> row & 1 != 0 {
-            return false;
+        match self.memory[page].kinds[row] {
+            WHOLE => {}
+            UNTOUCHED => {
+                self.memory[page].kinds[row] = WHOLE;
+                self.memory[page].cells[row] = self.add_cells(1);
+            }
+            _ => return false,
         }
-        let cell = &mut page.rows[row];
+        let cell_index = self.memory[page].cells[row] as usize;
+        let cell = &mut self.cells[cell_index];
         let new = Record { mask: bytes as u8, ..record };
         if !cell.write.is(PRESENT) && !cell.other.is(PRESENT) {
             *(if context.is_weak_write() { &mut cell.write } else { &mut cell.other }) = new;
@@ -245,18 +298,22 @@ impl Shadow {
         } else {
             let groups = [before, new].map(|record| Group { record, threads: None });
             let list = self.list(groups.into());
-            let cell = &mut self.memory[page_index].rows[row];
-            cell.other = Record { flags: PRESENT | MANY, epoch: list, ..Record::default() };
+            self.cells[cell_index].other = Record { flags: PRESENT | MANY, epoch: list, ..Record::default() };
         }
         true
     }
 
-    /// Gives the words of a row cells of their own.
-    fn take_apart(&mut self, page: usize, row: usize) {
-        if self.memory[page].apart >> row & 1 != 0 {
-            return;
+    /// Gives the words of a row that has been accessed cells of their own; returns where the first is.
+    fn take_apart(&mut self, page: usize, row: usize) -> usize {
+        let (kind, before) = (self.memory[page].kinds[row], self.memory[page].cells[row] as usize);
+        let first_cell = self.add_cells(ROW_WORDS) as usize;
+        self.memory[page].kinds[row] = APART;
+        self.memory[page].cells[row] = first_cell as u32;
+        let Cell { write, other } = self.cells[before];
+        if kind >= LONE {
+            self.cells[first_cell + usize::from(kind - LONE)] = Cell { write, other };
+            return first_cell;
         }
-        let Cell { write, other } = self.memory[page].rows[row];
         let groups = match other.is(MANY) {
             true => self.many[other.epoch as usize].iter().map(|group| group.record).collect(),
             false => vec![other],
@@ -278,9 +335,9 @@ impl Shadow {
                     }
                 }
             };
-            self.memory[page].cells()[row * ROW_WORDS + word] = cell;
+            self.cells[first_cell + word] = cell;
         }
-        self.memory[page].apart |= 1 << row;
+        first_cell
     }
 
     /// The cell of the element at a byte of a row.
@@ -306,11 +363,14 @@ impl Shadow {
             let (low, high) = (at % 4, next - word * 4);
             let mask = ((1u32 << high) - (1 << low)) as u8;
             let page = self.page(word / PAGE_WORDS as u64);
-            let index = word as usize % PAGE_WORDS;
-            self.take_apart(page, index / ROW_WORDS);
-            let mut cell = self.memory[page].cells()[index];
+            let index = self.cell(page, word as usize % PAGE_WORDS);
+            let mut cell = self.cells[index];
             let new = Record { mask, ..record };
-            if cell.write.same(&new) && !cell.other.is(PRESENT) && cell.write.mask == mask
+            if !cell.write.is_any() && !cell.other.is(PRESENT) {
+                // The first access of all.
+                let is_write = context.is_weak_write();
+                *(if is_write { &mut self.cells[index].write } else { &mut self.cells[index].other }) = new;
+            } else if cell.write.same(&new) && !cell.other.is(PRESENT) && cell.write.mask == mask
                 || cell.other.same(&new) && cell.other.flags == new.flags && cell.other.mask == mask
             {
                 // The thread has done the same in this epoch, and nobody wrote since.
@@ -318,15 +378,80 @@ impl Shadow {
                 self.touch_bytes(cell.write.epoch, at, new, context);
             } else if self.fits(&cell, mask) {
                 self.touch(&mut cell, at, new, context);
-                self.memory[page].cells()[index] = cell;
+                self.cells[index] = cell;
             } else {
                 let split = self.split_up(cell);
                 let write = Record { flags: SPLIT, epoch: split, ..Record::default() };
-                self.memory[page].cells()[index] = Cell { write, other: Record::default() };
+                self.cells[index] = Cell { write, other: Record::default() };
                 self.touch_bytes(split, at, new, context);
             }
             at = next;
         }
+    }
+
+    /// Whether an access would race with none of those before; changes nothing.
+    pub fn is_free(&self, address: u64, bytes: u64, context: &impl Context) -> bool {
+        let end = address.saturating_add(bytes);
+        let mut at = address;
+        while at < end {
+            let word = at / 4;
+            let next = ((word + 1) * 4).min(end);
+            let mask = ((1u32 << (next - word * 4)) - (1 << (at % 4))) as u8;
+            if !self.is_word_free(word, mask, context) {
+                return false;
+            }
+            at = next;
+        }
+        true
+    }
+
+    /// The same of some bytes of a word.
+    fn is_word_free(&self, word: u64, mask: u8, context: &impl Context) -> bool {
+        let number = word / PAGE_WORDS as u64;
+        let (known, recent) = self.recent[number as usize % RECENT_PAGES];
+        let page = if known == number + 1 { Some(&recent) } else { self.pages.get(&number) };
+        let Some(page) = page.map(|&page| &self.memory[page as usize]) else { return true };
+        let (row, of_row) = (word as usize % PAGE_WORDS / ROW_WORDS, word as usize % ROW_WORDS);
+        let cell = page.cells[row] as usize;
+        match page.kinds[row] {
+            UNTOUCHED => true,
+            APART => self.is_cell_free(&self.cells[cell + of_row], mask, context),
+            WHOLE => self.is_element_free(&self.cells[cell], 4 * of_row as u32, context),
+            kind => kind != LONE + of_row as u8 || self.is_cell_free(&self.cells[cell], mask, context),
+        }
+    }
+
+    /// The same of a word of a row, by the byte where it begins there. False, too, if its bytes have been accessed apart.
+    fn is_element_free(&self, row: &Cell, byte: u32, context: &impl Context) -> bool {
+        let is_fine = |record: &Record| {
+            let of_word = record.at(byte, 0xf);
+            !record.is(PRESENT)
+                || record.mask >= 4 && (context.compatible(&of_word) || context.ordered(&of_word))
+        };
+        is_fine(&row.write)
+            && match row.other.is(MANY) {
+                true => self.many[row.other.epoch as usize].iter().all(|group| is_fine(&group.record)),
+                false => is_fine(&row.other),
+            }
+    }
+
+    fn is_cell_free(&self, cell: &Cell, mask: u8, context: &impl Context) -> bool {
+        if cell.write.is(SPLIT) {
+            let bytes = self.split[cell.write.epoch as usize].iter().zip(0..);
+            return bytes
+                .filter(|(_, byte)| mask >> byte & 1 != 0)
+                .all(|(cell, _)| self.is_cell_free(cell, 1, context));
+        }
+        let is_fine = |record: &Record| {
+            !record.is(PRESENT)
+                || record.mask & mask == 0
+                || context.compatible(record)
+                || context.ordered(record)
+        };
+        let is_many = cell.other.is(MANY) && cell.other.mask & mask != 0;
+        is_fine(&cell.write)
+            && (!is_many || self.many[cell.other.epoch as usize].iter().all(|group| group.is_free(context)))
+            && (cell.other.is(MANY) || is_fine(&cell.other))
     }
 
     /// The bytes have been accessed together so far.
@@ -385,7 +510,7 @@ impl Shadow {
 
     fn release(&mut self, other: &Record) {
         if other.is(MANY) {
-            self.many[other.epoch as usize] = Vec::new();
+            self.many[other.epoch as usize].clear();
             self.free.push(other.epoch);
         }
     }
@@ -436,18 +561,25 @@ impl Group {
     }
 
     fn check(&self, at: u64, context: &mut impl Context) {
+        if let Some(record) = self.first_racing(context) {
+            context.race(&record, at);
+        }
+    }
+
+    fn is_free(&self, context: &impl Context) -> bool {
+        self.first_racing(context).is_none()
+    }
+
+    /// The first access that races with the one that is made now.
+    fn first_racing(&self, context: &impl Context) -> Option<Record> {
         if context.compatible(&self.record) {
-            return;
+            return None;
         }
         match &self.threads {
-            None if !context.ordered(&self.record) => context.race(&self.record, at),
-            None => {}
+            None => (!context.ordered(&self.record)).then_some(self.record),
             Some(threads) => {
                 let of = |thread: u32| Record { thread: thread as u16, ..self.record };
-                let first = members(threads).map(of).find(|record| !context.ordered(record));
-                if let Some(record) = first {
-                    context.race(&record, at);
-                }
+                members(threads).map(of).find(|record| !context.ordered(record))
             }
         }
     }

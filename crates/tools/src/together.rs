@@ -4,10 +4,10 @@
 use isa::Space;
 use vm::{AccessKind, BlockAccess, BlockAddresses, LaneAccess, Order};
 
-use crate::block::{BlockOrder, Threads};
+use crate::block::{BlockOrder, Threads, members};
 use crate::clock::Stamp;
 use crate::place::Place;
-use crate::race::{Now, Races};
+use crate::race::{Now, Races, found};
 use crate::segment::{How, even_address};
 use crate::shadow::{ROW_BYTES, Record, Shadow};
 
@@ -40,7 +40,7 @@ impl Races {
             Space::Shared if block.segment.note(access, place, how) => NONE,
             Space::Shared => all,
             _ => {
-                let now = Now::new(
+                let mut now = Now::new(
                     &block.order,
                     &self.places,
                     self.extents,
@@ -48,7 +48,28 @@ impl Races {
                     place,
                     (&self.waits, &self.proxies),
                 );
-                access_rows(&mut self.global, access, &block.order, now)
+                let left = access_rows(&mut self.global, access, &block.order, &mut now);
+                if left == NONE || how == How::Atomic {
+                    return left;
+                }
+                if how == How::Write && !may_write(&self.global, access, &left, &mut now, &mut self.sorted) {
+                    return left;
+                }
+                let extents = self.extents;
+                for thread in members(&left) {
+                    let address = access.addresses.of(thread);
+                    let epoch = block.order.epoch(thread);
+                    let stamp = Stamp { block: index, thread: thread as u16, epoch };
+                    now.thread = thread;
+                    self.global.access(address, bytes, Record::new(stamp, place, false), &mut now);
+                    // Only of loads: stores have been looked at before.
+                    let (ctaid, races) = (access.block, std::mem::take(&mut now.races));
+                    self.found.extend(races.into_iter().map(|race| {
+                        let lane = LaneAccess { block: ctaid, thread, space, address, owner: ctaid, bytes };
+                        found(race, &lane, place, &block.misses, None, extents)
+                    }));
+                }
+                NONE
             }
         }
     }
@@ -87,10 +108,10 @@ impl Races {
 }
 
 /// Notes an access to global memory where it is to whole rows, each element by the next thread. Returns the threads of all others.
-fn access_rows(global: &mut Shadow, access: &BlockAccess, order: &BlockOrder, mut now: Now) -> Threads {
+fn access_rows(global: &mut Shadow, access: &BlockAccess, order: &BlockOrder, now: &mut Now) -> Threads {
     let (bytes, mut left) = (access.bytes, *access.threads);
     let BlockAddresses::Even { start, width, step, pitch } = access.addresses else { return left };
-    if !order.is_even_alone() || step != bytes || !matches!(bytes, 1 | 2 | 4 | 8 | 16) {
+    if !order.is_alone() || step != bytes || !matches!(bytes, 1 | 2 | 4 | 8 | 16) {
         return left;
     }
     let last = left.iter().rposition(|&word| word != 0);
@@ -111,17 +132,46 @@ fn access_rows(global: &mut Shadow, access: &BlockAccess, order: &BlockOrder, mu
         if row & !left[word] != 0 {
             continue;
         }
-        let stamp = Stamp { block: order.index, thread: first as u16, epoch: order.floor() };
+        let Some(epoch) = order.epoch_of(first, in_row) else {
+            if is_linear {
+                continue;
+            }
+            return *access.threads;
+        };
+        let stamp = Stamp { block: order.index, thread: first as u16, epoch };
         let address = match is_linear {
             true => start.wrapping_add(step.wrapping_mul(first.into())),
             false => even_address(start, (width, step, pitch), first),
         };
         now.thread = first;
-        if global.access_row(address, Record::new(stamp, now.number(), false), bytes, &mut now) {
+        if global.access_row(address, Record::new(stamp, now.number(), false), bytes, now) {
             left[word] &= !row;
         } else if !is_linear {
             return *access.threads;
         }
     }
     left
+}
+
+/// Stores of threads to global memory race with nothing, neither before nor among each other.
+fn may_write(
+    global: &Shadow,
+    access: &BlockAccess,
+    threads: &Threads,
+    now: &mut Now,
+    sorted: &mut Vec<u64>,
+) -> bool {
+    let bytes = access.bytes;
+    let apart = |before: u64, next: u64| next.checked_sub(before).is_some_and(|distance| distance >= bytes);
+    sorted.clear();
+    sorted.extend(members(threads).map(|thread| access.addresses.of(thread)));
+    let are_apart = sorted.is_sorted_by(|&before, &next| apart(before, next)) || {
+        sorted.sort_unstable();
+        sorted.is_sorted_by(|&before, &next| apart(before, next))
+    };
+    are_apart
+        && members(threads).all(|thread| {
+            now.thread = thread;
+            global.is_free(access.addresses.of(thread), bytes, now)
+        })
 }
