@@ -1,5 +1,5 @@
-//! What the tools cost: the kernels of the other benches with each tool against the same launches without, on one host thread; and how
-//! much faster launches that are checked are on all host threads than on one.
+//! What the tools cost: the kernels of the other benches, and those of `tools.cu`, with each tool against the same launches without, on
+//! one host thread; and how much faster launches that are checked are on all host threads than on one.
 //!
 //! `cargo bench -p ptxvm --bench tools` prints the medians of several ratios, each of the shortest of several launches, and for all host
 //! threads the ratio of the shortest of all; with names of kernels behind `--`, of those.
@@ -10,11 +10,13 @@ use std::time::Instant;
 use cpu_time::ProcessTime;
 use ptxvm::{Arg, Checker, Device, Module, Tools};
 
-const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// A kernel and its launch.
 struct Case {
     name: &'static str,
+    /// Relative to the root; that of an example if absent.
+    file: Option<&'static str>,
     grid: [u32; 3],
     block: [u32; 3],
     args: fn(&Device) -> Vec<Arg>,
@@ -25,9 +27,22 @@ fn floats(device: &Device, count: usize) -> Arg {
     Arg::from(&device.array(&values).expect("room"))
 }
 
-static CASES: [Case; 6] = [
+fn random(device: &Device, count: u32) -> Arg {
+    let values: Vec<u32> = (0..count).map(|i| (i ^ i >> 7).wrapping_mul(0x9e37_79b9)).collect();
+    Arg::from(&device.array(&values).expect("room"))
+}
+
+fn zeros(device: &Device, count: usize) -> Arg {
+    Arg::from(&device.zeros::<u32>(count).expect("room"))
+}
+
+/// What nvcc made of `tools.cu`.
+const BLOCKS: Option<&str> = Some("benches/tools.ptx");
+
+static CASES: [Case; 12] = [
     Case {
         name: "saxpy",
+        file: None,
         grid: [1024, 1, 1],
         block: [256, 1, 1],
         args: |device| {
@@ -37,6 +52,7 @@ static CASES: [Case; 6] = [
     },
     Case {
         name: "mandelbrot",
+        file: None,
         grid: [16, 16, 1],
         block: [16, 16, 1],
         args: |device| {
@@ -47,6 +63,7 @@ static CASES: [Case; 6] = [
     },
     Case {
         name: "matmul",
+        file: None,
         grid: [8, 8, 1],
         block: [16, 16, 1],
         args: |device| {
@@ -57,12 +74,14 @@ static CASES: [Case; 6] = [
     },
     Case {
         name: "block_sum",
+        file: None,
         grid: [1024, 1, 1],
         block: [256, 1, 1],
         args: |device| vec![floats(device, 1 << 18), Arg::from(1u32 << 18), floats(device, 1024)],
     },
     Case {
         name: "softmax",
+        file: None,
         grid: [256, 1, 1],
         block: [256, 1, 1],
         args: |device| {
@@ -72,6 +91,7 @@ static CASES: [Case; 6] = [
     },
     Case {
         name: "histogram",
+        file: None,
         grid: [64, 1, 1],
         block: [256, 1, 1],
         args: |device| {
@@ -79,6 +99,55 @@ static CASES: [Case; 6] = [
             let data = device.array(&data).expect("room");
             let bins = device.zeros::<u32>(256).expect("room");
             vec![Arg::from(&data), Arg::from(1u32 << 20), Arg::from(&bins)]
+        },
+    },
+    Case {
+        name: "block_scan",
+        file: BLOCKS,
+        grid: [256, 1, 1],
+        block: [256, 1, 1],
+        args: |device| vec![random(device, 1 << 18), zeros(device, 1 << 18)],
+    },
+    Case {
+        name: "block_scan_warps",
+        file: BLOCKS,
+        grid: [256, 1, 1],
+        block: [256, 1, 1],
+        args: |device| vec![random(device, 1 << 18), zeros(device, 1 << 18)],
+    },
+    Case {
+        name: "block_radix_sort",
+        file: BLOCKS,
+        grid: [64, 1, 1],
+        block: [128, 1, 1],
+        args: |device| vec![random(device, 1 << 15), zeros(device, 1 << 15)],
+    },
+    Case {
+        name: "copy_ring",
+        file: BLOCKS,
+        grid: [64, 1, 1],
+        block: [128, 1, 1],
+        args: |device| vec![floats(device, 1 << 19), zeros(device, 1 << 15), Arg::from(16u32)],
+    },
+    Case {
+        // 1 KiB apart.
+        name: "scattered",
+        file: BLOCKS,
+        grid: [128, 1, 1],
+        block: [256, 1, 1],
+        args: |device| vec![zeros(device, 1 << 23), Arg::from(256u32)],
+    },
+    Case {
+        name: "merge",
+        file: BLOCKS,
+        grid: [64, 1, 1],
+        block: [128, 1, 1],
+        args: |device| {
+            let sorted = |step: u32| {
+                let values: Vec<u32> = (0..1u32 << 16).map(|i| i * step + (i * 7919 % step)).collect();
+                Arg::from(&device.array(&values).expect("room"))
+            };
+            vec![sorted(1021), sorted(1013), zeros(device, 1 << 17), Arg::from(1u32 << 16), Arg::from(16u32)]
         },
     },
 ];
@@ -97,7 +166,8 @@ struct Prepared {
 
 impl Prepared {
     fn new(case: &'static Case, tools: Tools) -> Result<Prepared, ptxvm::Error> {
-        let file = Path::new(EXAMPLES).join(case.name).join(format!("{}.ptx", case.name));
+        let example = format!("examples/{0}/{0}.ptx", case.name);
+        let file = Path::new(ROOT).join(case.file.unwrap_or(&example));
         let module = Module::from_file(file)?.for_tools(tools);
         let device = Device::new();
         let loaded = device.load(&module)?;

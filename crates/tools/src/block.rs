@@ -221,7 +221,6 @@ impl BlockOrder {
         (first..first + count).all(|thread| self.epoch(thread) == epoch).then_some(epoch)
     }
 
-    #[allow(dead_code)]
     /// The same block in what its threads know of each other now; of what they wait for nothing.
     pub fn snapshot(&self) -> BlockOrder {
         BlockOrder {
@@ -505,8 +504,18 @@ impl BlockOrder {
     // Copies.
 
     /// The group that a thread's next copy belongs to.
-    pub fn copy_group(&mut self, thread: u32) -> Epoch {
-        self.copies.entry(thread).or_default().commits
+    pub fn group_of(&self, thread: u32) -> Epoch {
+        self.copies.get(&thread).map_or(0, |copies| copies.commits)
+    }
+
+    /// Exchanges what threads know of their copies with that of another state of the block.
+    pub fn swap_copies(&mut self, other: &mut BlockOrder) {
+        std::mem::swap(&mut self.copies, &mut other.copies);
+    }
+
+    /// The first group of copies of a thread that it has not waited for.
+    pub fn first_pending(&self, thread: u32) -> Epoch {
+        self.copies.get(&thread).and_then(|copies| copies.waits.last()).map_or(0, |&(done, _)| done)
     }
 
     pub fn commit_or_wait(&mut self, thread: u32, group: CopyGroup) {

@@ -158,6 +158,8 @@ impl LaunchObserver for Checker {
         self.asynchronous = Asynchronous::of(module);
         self.races.signals.clone_from(&self.asynchronous.signals);
         self.races.has_async_reads = self.asynchronous.reads;
+        self.races.only_copies =
+            !self.tools.has(Tool::Racecheck) && !self.asynchronous.reads && !self.races.has_clusters();
         self.results = Results::default();
         self.tensors = TensorMemories::default();
         self.undefined.iter().for_each(|&(address, bytes)| self.values.forget(address, bytes));
@@ -312,8 +314,6 @@ impl LaunchObserver for Checker {
 
     fn warp(&mut self, event: &WarpEvent) {
         if event.kind == WarpKind::Sync {
-            self.races.settle(event.block, false);
-            let order = &mut self.races.block(event.block).order;
             let mut groups: Vec<(u32, u32, u32)> = Vec::new();
             for lane in event.lanes {
                 let (warp, members) = (lane.thread / WARP, lane.members.unwrap_or(u32::MAX));
@@ -323,7 +323,8 @@ impl LaunchObserver for Checker {
                     None => groups.push((warp, members, bit)),
                 }
             }
-            groups.iter().for_each(|&(warp, _, lanes)| order.synchronize_lanes(warp, lanes));
+            let warps: Vec<(u32, u32)> = groups.iter().map(|&(warp, _, lanes)| (warp, lanes)).collect();
+            self.races.meet(event.block, &warps);
             return;
         }
         if event.kind == WarpKind::Shuffle {
@@ -334,8 +335,7 @@ impl LaunchObserver for Checker {
     }
 
     fn copy_group(&mut self, event: &CopyGroupEvent) {
-        let order = &mut self.races.block(event.block).order;
-        event.threads.iter().for_each(|&thread| order.commit_or_wait(thread, event.group));
+        self.races.copy_group(event.block, event.threads, event.group);
     }
 
     fn mbarrier(&mut self, event: &MbarrierEvent) {

@@ -11,6 +11,7 @@ mod clock;
 mod cluster;
 mod finding;
 mod init;
+mod pending;
 mod place;
 mod proxies;
 mod race;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 use isa::Space;
-use vm::{AccessEvent, AccessKind, AsyncStep, Completion, LaneAccess};
+use vm::{AccessEvent, AccessKind, AsyncStep, Completion, CopyGroup, LaneAccess};
 
 use crate::block::{BlockOrder, WARP};
 use crate::clock::{Epoch, OBJECTS, Stamp};
@@ -46,10 +46,10 @@ impl RunningBlock {
     }
 
     /// A block begins, in place of the one before; `apart`: accesses to its shared memory are noted one by one.
-    fn restart(&mut self, index: u32, apart: bool) {
+    fn restart(&mut self, index: u32, apart: bool, only_copies: bool) {
         self.order.restart(index);
         self.shared.clear();
-        self.segment.begin_block(apart);
+        self.segment.begin_block(apart, only_copies);
         self.variables.clear();
         self.patterns.clear();
         self.misses.clear();
@@ -98,6 +98,8 @@ pub(crate) struct Races {
     pub signals: HashSet<u32>,
     /// Something reads through the async proxy: writes matter also where a barrier orders them.
     pub has_async_reads: bool,
+    /// Only what threads do to their own copies is asked for: synccheck without racecheck.
+    pub only_copies: bool,
     pub waits: Waits,
     pub proxies: Proxies,
     /// Blocks that have ended, to become others.
@@ -289,10 +291,11 @@ impl Races {
     /// A block that runs: it begins with its first event.
     pub fn block(&mut self, ctaid: [u32; 3]) -> &mut RunningBlock {
         let (index, threads, for_good) = (self.index(ctaid), self.threads, self.has_clusters());
+        let only_copies = self.only_copies;
         self.blocks.entry(index).or_insert_with(|| {
             let spare = self.spare_blocks.pop();
             let mut block = spare.unwrap_or_else(|| RunningBlock::new(threads));
-            block.restart(index, for_good);
+            block.restart(index, for_good, only_copies);
             Box::new(block)
         })
     }
@@ -323,8 +326,15 @@ impl Races {
             start += count;
             let index = self.index(ctaid);
             self.block(ctaid);
+            if self.note_copies(ctaid, event, lanes.clone())
+                || self.touches_no_copy(ctaid, event, lanes.clone())
+            {
+                continue;
+            }
             let is_shared = event.lanes[lanes.clone()].iter().any(|lane| lane.space == Space::Shared);
-            if is_shared || event.semantics.is_strong() {
+            if is_shared && self.only_copies {
+                self.settle(ctaid, true);
+            } else if is_shared || event.semantics.is_strong() {
                 self.settle(ctaid, is_shared && event.completion != Completion::AtOnce);
             }
             let Some(mut block) = self.blocks.remove(&index) else { continue };
@@ -343,13 +353,58 @@ impl Races {
                 let work = Work::of(event.completion, kind);
                 let signal = kind == AccessKind::Mbarrier && self.signals.contains(&span.start);
                 let place = self.place(Place { span, kind, semantics, space, bytes, work, signal });
-                if plain {
+                if plain || work == Some(Work::Copy) {
                     self.note_all(&mut block, event, run, place);
                 } else {
                     run.for_each(|at| self.note_ordered(&mut block, event, at, place));
                 }
             }
             self.blocks.insert(index, block);
+        }
+    }
+
+    /// Notes that threads of a block copy to its shared memory (`cp.async`), if that surely races with nothing.
+    fn note_copies(&mut self, ctaid: [u32; 3], event: &AccessEvent, lanes: Range<usize>) -> bool {
+        let lanes = &event.lanes[lanes];
+        let (span, kind, semantics) = (event.span, event.kind, event.semantics);
+        let is_to_shared = |lane: &LaneAccess| lane.space == Space::Shared && lane.bytes == lanes[0].bytes;
+        if event.completion != Completion::Group
+            || kind != AccessKind::CopyWrite
+            || self.has_async_reads
+            || !lanes.iter().all(is_to_shared)
+        {
+            return false;
+        }
+        let (bytes, work) = (lanes[0].bytes, Some(Work::Copy));
+        let place =
+            self.place(Place { span, kind, semantics, space: Space::Shared, bytes, work, signal: false });
+        let RunningBlock { order, segment, .. } = self.block(ctaid);
+        segment.copy(lanes, place, |thread| order.group_of(thread))
+    }
+
+    /// Of synccheck alone: threads touch nothing that their copies may still be about.
+    fn touches_no_copy(&mut self, ctaid: [u32; 3], event: &AccessEvent, lanes: Range<usize>) -> bool {
+        if !self.only_copies || event.completion != Completion::AtOnce {
+            return false;
+        }
+        self.block(ctaid);
+        let segment = self.blocks.get(&self.index(ctaid)).map(|block| &block.segment);
+        event.lanes[lanes].iter().all(|lane| match lane.space {
+            Space::Shared => segment
+                .is_none_or(|segment| !segment.is_apart() && !segment.is_pending(lane.address, lane.bytes)),
+            Space::Global => !event.kind.writes() || self.global.is_untouched(lane.address, lane.bytes),
+            _ => true,
+        })
+    }
+
+    /// Threads commit copies, or have waited for some.
+    pub fn copy_group(&mut self, ctaid: [u32; 3], threads: &[u32], group: CopyGroup) {
+        let RunningBlock { order, segment, .. } = self.block(ctaid);
+        threads.iter().for_each(|&thread| order.commit_or_wait(thread, group));
+        if group != CopyGroup::Commit
+            && !segment.wait_for_copies(threads, |thread| order.first_pending(thread))
+        {
+            self.settle(ctaid, true);
         }
     }
 
@@ -365,21 +420,22 @@ impl Races {
         };
         let mut now =
             Now::new(order, &self.places, self.extents, self.lock_step, place, (&self.waits, &self.proxies));
+        let is_copy = self.places[place as usize].work.is_some();
         let Range { start: mut next, end } = run;
         while next < end {
             let (at, lane) = (next, &event.lanes[next]);
             next += 1;
             now.thread = lane.thread;
-            if order.is_even_alone() && is_row(&event.lanes[at..end]) {
+            if !is_copy && order.is_even_alone() && is_row(&event.lanes[at..end]) {
                 let stamp = Stamp { block: order.index, thread: lane.thread as u16, epoch: order.floor() };
                 if shadow.access_row(lane.address, Record::new(stamp, place, false), lane.bytes, &mut now) {
                     next = at + (ROW_BYTES / lane.bytes) as usize;
                     continue;
                 }
             }
-            let stamp =
-                Stamp { block: order.index, thread: lane.thread as u16, epoch: order.epoch(lane.thread) };
-            shadow.access(lane.address, lane.bytes, Record::new(stamp, place, false), &mut now);
+            let epoch = if is_copy { order.group_of(lane.thread) } else { order.epoch(lane.thread) };
+            let stamp = Stamp { block: order.index, thread: lane.thread as u16, epoch };
+            shadow.access(lane.address, lane.bytes, Record::new(stamp, place, is_copy), &mut now);
             if !now.races.is_empty() {
                 let races = std::mem::take(&mut now.races);
                 let found = races
@@ -411,7 +467,7 @@ impl Races {
         let (own, thread, work) = (block.order.index, lane.thread, self.places[place as usize].work);
         let epoch = match work {
             Some(Work::Object | Work::Tensor) => return block.unnamed.push((*lane, place)),
-            Some(Work::Copy) => block.order.copy_group(thread),
+            Some(Work::Copy) => block.order.group_of(thread),
             Some(work) => self.waits.group(work, own, thread),
             None => block.order.epoch(thread),
         };

@@ -4,9 +4,12 @@
 //! race is possible, and not with whom: if one is, the accesses are noted one by one, from a log ([`crate::race`]), and so is what follows
 //! until the next barrier.
 
-use vm::{BlockAccess, BlockAddresses};
+use vm::{BlockAccess, BlockAddresses, LaneAccess};
 
-use crate::block::{Threads, contains, members};
+use crate::block::{BlockOrder, Threads, WARP, contains, members};
+
+use crate::clock::Epoch;
+use crate::pending::{Pending, Piece};
 
 /// An access of several threads to come back to.
 #[derive(Clone, Copy)]
@@ -15,6 +18,8 @@ pub(crate) struct Entry {
     pub bytes: u64,
     pub threads: Threads,
     addresses: Addresses,
+    /// Its words are marked with this number and their threads.
+    now: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -34,12 +39,20 @@ enum Addresses {
 pub(crate) struct Log {
     pub entries: Vec<Entry>,
     addresses: Vec<u64>,
+    /// What the threads knew of each other before any of them met.
+    pub before: Option<Box<BlockOrder>>,
+    /// Warps that have met since: behind how many entries, which, and which of their lanes.
+    pub meetings: Vec<(usize, u32, u32)>,
+    /// Copies, each behind how many entries.
+    pub copies: Vec<(usize, Piece)>,
 }
 
 impl Log {
     fn clear(&mut self) {
         self.entries.clear();
         self.addresses.clear();
+        self.before = None;
+        self.meetings.clear();
     }
 
     /// Threads and their addresses, ascending.
@@ -53,7 +66,7 @@ impl Log {
     }
 
     /// Adds an access.
-    fn push(&mut self, access: &BlockAccess, place: u32) {
+    fn push(&mut self, access: &BlockAccess, place: u32, now: u32) {
         let addresses = match access.addresses {
             BlockAddresses::Even { start, width, step, pitch } => {
                 Addresses::Even { start, width, step, pitch }
@@ -64,7 +77,7 @@ impl Log {
                 Addresses::Each(first)
             }
         };
-        self.entries.push(Entry { place, bytes: access.bytes, threads: *access.threads, addresses });
+        self.entries.push(Entry { place, bytes: access.bytes, threads: *access.threads, addresses, now });
     }
 
     /// Takes the last one away.
@@ -112,11 +125,67 @@ impl How {
             }
         }
     }
+
+    /// The same where warps have met since the segment began.
+    fn races_since(self, met: &Met, now: u32, thread: u32, write: &mut u32, other: &mut u32) -> bool {
+        let own = now + thread;
+        let is_written = met.is_apart(*write, thread);
+        match self {
+            How::Read => {
+                let races = is_written || *other >= met.first && *other % MARKS == ATOMIC;
+                *other = match () {
+                    () if !met.is_apart(*other, thread) => own,
+                    () if warp_of(*other) == Some(thread / WARP) => now + SEVERAL_OF_WARP + thread / WARP,
+                    () => now + SEVERAL,
+                };
+                races
+            }
+            How::Write => {
+                *write = own;
+                is_written || met.is_apart(*other, thread)
+            }
+            How::Atomic => {
+                let races = is_written || *other >= met.first && *other % MARKS != ATOMIC;
+                *other = now + ATOMIC;
+                races
+            }
+        }
+    }
 }
 
-/// Words are marked with the number of the segment and one of these, or the index of a thread.
+/// When the warps of a block met last in a segment.
+struct Met {
+    /// Marks from here on are of this segment.
+    first: u32,
+    /// By warp: its marks below are of accesses that all its lanes come behind.
+    warps: [u32; 32],
+}
+
+impl Met {
+    /// A mark is of this segment, and of an access that is not surely before what the thread does now.
+    fn is_apart(&self, mark: u32, thread: u32) -> bool {
+        let warp = thread / WARP;
+        mark >= self.first
+            && mark % MARKS != thread
+            && !(warp_of(mark) == Some(warp) && mark < self.warps[warp as usize % 32])
+    }
+}
+
+/// The warp whose lanes a mark is of, if they are of one.
+fn warp_of(mark: u32) -> Option<u32> {
+    match mark % MARKS {
+        thread if thread < SEVERAL => Some(thread / WARP),
+        several if several >= SEVERAL_OF_WARP => Some(several - SEVERAL_OF_WARP),
+        _ => None,
+    }
+}
+
+/// Words are marked with the number of the segment, or of its part between two meetings of warps, and one of these, or the index of a
+/// thread.
 const SEVERAL: u32 = 1024;
 const ATOMIC: u32 = 1025;
+/// From here on lanes of one warp.
+const SEVERAL_OF_WARP: u32 = 1026;
 const MARKS: u32 = 2048;
 
 /// All words are accessed by one thread: more of them than any access has.
@@ -130,13 +199,17 @@ const MOST_BYTES: u64 = 1 << 18;
 
 /// Accesses of a block's threads to shared memory since they all met.
 pub(crate) struct Segment {
-    /// Marks from here on are of this segment.
+    /// What is done now is marked with this number and the thread.
     now: u32,
+    met: Met,
     /// By word: the thread that wrote it.
     writes: Vec<u32>,
     /// By word: who accessed it otherwise.
     others: Vec<u32>,
     log: Log,
+    pending: Pending,
+    /// Nobody asks what is done to memory but that copies bring it.
+    only_copies: bool,
     /// All of the log is of this kind. As long as that excludes no other of its kind, its words have no marks.
     only: Option<How>,
     /// Accesses are noted one by one; and for good.
@@ -148,9 +221,12 @@ impl Default for Segment {
     fn default() -> Segment {
         Segment {
             now: MARKS,
+            met: Met { first: MARKS, warps: [0; 32] },
             writes: Vec::new(),
             others: Vec::new(),
             log: Log::default(),
+            pending: Pending::default(),
+            only_copies: false,
             only: None,
             apart: false,
             for_good: false,
@@ -162,6 +238,7 @@ impl Segment {
     /// All threads have met: nothing before races with anything after. False if accesses are noted one by one for good.
     pub fn begin(&mut self) -> bool {
         self.log.clear();
+        self.pending.begin_segment();
         self.only = None;
         self.apart = self.for_good;
         match self.now.checked_add(2 * MARKS) {
@@ -170,36 +247,128 @@ impl Segment {
                 self.now = MARKS;
                 self.writes.fill(0);
                 self.others.fill(0);
+                self.met.warps = [0; 32];
             }
         }
+        self.met.first = self.now;
         !self.apart
     }
 
+    /// Lanes are about to meet, all of each warp. False if accesses are to be noted one by one from now on.
+    pub fn meet(&mut self, order: &BlockOrder, warps: &[(u32, u32)]) -> bool {
+        if self.apart || self.log.entries.is_empty() {
+            // There is nothing that this would order.
+            return true;
+        }
+        if self.now.checked_add(2 * MARKS).is_none() || self.log.meetings.len() >= MOST_ENTRIES {
+            return false;
+        }
+        self.log.before.get_or_insert_with(|| Box::new(order.snapshot()));
+        self.now += MARKS;
+        for &(warp, lanes) in warps {
+            self.log.meetings.push((self.log.entries.len(), warp, lanes));
+            self.met.warps[warp as usize % 32] = self.now;
+        }
+        true
+    }
+
     /// The same for another block; `for_good`: all its accesses are noted one by one.
-    pub fn begin_block(&mut self, for_good: bool) {
-        self.for_good = for_good;
+    pub fn begin_block(&mut self, for_good: bool, only_copies: bool) {
+        (self.for_good, self.only_copies) = (for_good, only_copies);
+        if self.pending.is_any() {
+            self.pending.take(0);
+        }
         self.begin();
     }
 
     /// From now on accesses are noted one by one, until the next barrier or `for_good`. Returns those so far.
     pub fn end(&mut self, for_good: bool) -> Log {
-        self.for_good |= for_good;
+        let copies = self.pending.take(self.met.first);
+        // A barrier ends nothing that copies do.
+        self.for_good |= for_good || !copies.is_empty();
         self.apart = true;
-        std::mem::take(&mut self.log)
+        Log { copies, ..std::mem::take(&mut self.log) }
+    }
+
+    /// Accesses are noted one by one.
+    pub fn is_apart(&self) -> bool {
+        self.apart
+    }
+
+    /// Copies have not been waited for that write some of so many bytes.
+    pub fn is_pending(&self, address: u64, bytes: u64) -> bool {
+        let words = (bytes + address % 4).div_ceil(4);
+        address < MOST_BYTES && self.pending.has(address as usize / 4, words.min(MOST_BYTES) as usize)
+    }
+
+    /// Notes that threads copy to shared memory, each in a group of its own. False if that could race with something, or has to be noted
+    /// one by one for other reasons.
+    pub fn copy(&mut self, lanes: &[LaneAccess], place: u32, group: impl Fn(u32) -> Epoch) -> bool {
+        let when = (self.met.first, self.log.entries.len());
+        if self.apart || !self.mark_all() {
+            return false;
+        }
+        for lane in lanes {
+            let LaneAccess { thread, address, bytes, .. } = *lane;
+            if !matches!(bytes, 4 | 8 | 16) || !self.has_room(address, address, bytes) {
+                return false;
+            }
+            let (word, count) = (address as usize / 4, bytes as usize / 4);
+            let is_fine = match self.only_copies {
+                true => !self.pending.has(word, count),
+                false => self.note_words(word, count, thread, ONE_THREAD, (How::Write, self.now)),
+            };
+            if !is_fine {
+                return false;
+            }
+            self.pending.add((thread, address, bytes), (place, group(thread)), when);
+        }
+        true
+    }
+
+    /// Threads have waited for their copies of groups before the ones that `groups` says: it is as if they wrote what these brought. False
+    /// if accesses are to be noted one by one from now on.
+    pub fn wait_for_copies(&mut self, threads: &[u32], groups: impl Fn(u32) -> Epoch) -> bool {
+        if !self.pending.is_any() {
+            return true;
+        }
+        if !self.mark_all() {
+            return false;
+        }
+        let (now, writes) = (self.now, &mut self.writes);
+        for &thread in threads {
+            self.pending.wait(thread, groups(thread), |piece| {
+                writes[piece.address as usize / 4..(piece.address + piece.bytes) as usize / 4]
+                    .fill(now + thread);
+            });
+        }
+        true
+    }
+
+    /// From now on all words that are accessed have marks. False as of [`Segment::note`].
+    fn mark_all(&mut self) -> bool {
+        let last = self.log.entries.len();
+        match self.only.replace(How::Write) {
+            Some(only) if only != How::Write => (0..last).all(|index| self.mark(index, only)),
+            _ => true,
+        }
     }
 
     /// Notes an access. False if that could race with another one, or has to be noted thread by thread for other reasons.
     pub fn note(&mut self, access: &BlockAccess, place: u32, how: How) -> bool {
         let bytes = access.bytes;
-        let fits = matches!(bytes, 4 | 8 | 16) || how == How::Read && matches!(bytes, 1 | 2);
+        let fits = matches!(bytes, 1 | 2 | 4 | 8 | 16);
         let is_full = self.log.entries.len() >= MOST_ENTRIES || self.log.addresses.len() >= MOST_ADDRESSES;
         if self.apart || !fits || is_full {
             return false;
         }
-        self.log.push(access, place);
+        if self.only_copies {
+            return !self.pending.is_any() || access.parts(|address, bytes| !self.is_pending(address, bytes));
+        }
+        self.log.push(access, place, self.now);
         // Reads do not race with reads, nor atomic operations with such.
         let only = *self.only.get_or_insert(how);
-        if how != How::Write && only == how {
+        if how != How::Write && only == how && !self.pending.is_any() {
             return true;
         }
         let last = self.log.entries.len() - 1;
@@ -215,11 +384,11 @@ impl Segment {
     /// Marks the words of an access of the log. False if that could race with another one, or has to be noted thread by thread for other
     /// reasons.
     fn mark(&mut self, index: usize, how: How) -> bool {
-        let Entry { bytes, threads, addresses, .. } = self.log.entries[index];
+        let Entry { bytes, threads, addresses, now, .. } = self.log.entries[index];
         let words = bytes.div_ceil(4) as usize;
         let first = match addresses {
             Addresses::Even { start, width, step, pitch } => {
-                return self.note_even(&threads, start, (width, step, pitch), bytes, how);
+                return self.note_even(&threads, start, (width, step, pitch), bytes, (how, now));
             }
             Addresses::Each(first) => first,
         };
@@ -235,9 +404,9 @@ impl Segment {
         let fine = self.has_room(least, greatest, bytes)
             && either.is_multiple_of(bytes)
             && match words {
-                1 => self.note_each(each, how),
+                1 => self.note_each(each, (how, now)),
                 _ => each.all(|(thread, address)| {
-                    self.note_words(address as usize / 4, words, thread, ONE_THREAD, how)
+                    self.note_words(address as usize / 4, words, thread, ONE_THREAD, (how, now))
                 }),
             };
         self.log.addresses = all;
@@ -264,7 +433,7 @@ impl Segment {
         start: u64,
         (width, step, pitch): (u32, u64, u64),
         bytes: u64,
-        how: How,
+        (how, now): (How, u32),
     ) -> bool {
         let words = bytes.div_ceil(4) as usize;
         let last = threads.iter().rposition(|&word| word != 0);
@@ -273,7 +442,15 @@ impl Segment {
         // Rows that go on in each other are one.
         let is_linear = pitch == step.wrapping_mul(width.into());
         let width = if is_linear { end } else { width.min(end) };
-        if all && pitch == 0 && step == bytes && bytes >= 4 && end > width && end.is_multiple_of(width) {
+        let has_met = self.now != self.met.first;
+        if !has_met
+            && all
+            && pitch == 0
+            && step == bytes
+            && bytes >= 4
+            && end > width
+            && end.is_multiple_of(width)
+        {
             // All rows of threads access the same words.
             let greatest = start.saturating_add(bytes * u64::from(width - 1));
             return self.has_room(start, greatest, bytes)
@@ -289,14 +466,14 @@ impl Segment {
             }
             let word = from as usize / 4;
             let fine = if all && step == bytes && bytes >= 4 {
-                self.note_words(word, count as usize * words, first, words.ilog2(), how)
-            } else if all && step == 0 && count > 1 {
+                self.note_words(word, count as usize * words, first, words.ilog2(), (how, now))
+            } else if !has_met && all && step == 0 && count > 1 {
                 self.note_together(word, words, how)
             } else {
                 let mut fine = true;
                 for thread in (first..first + count).filter(|&thread| contains(threads, thread)) {
                     let at = from.wrapping_add(step.wrapping_mul((thread - first).into()));
-                    fine &= self.note_words(at as usize / 4, words, thread, ONE_THREAD, how);
+                    fine &= self.note_words(at as usize / 4, words, thread, ONE_THREAD, (how, now));
                 }
                 fine
             };
@@ -310,10 +487,27 @@ impl Segment {
 
     /// Notes so many words that threads from `first` on access, 2^`shift` each.
     #[inline]
-    fn note_words(&mut self, word: usize, count: usize, first: u32, shift: u32, how: How) -> bool {
-        let (now, start) = (self.now, self.now + first);
+    fn note_words(
+        &mut self,
+        word: usize,
+        count: usize,
+        first: u32,
+        shift: u32,
+        (how, now): (How, u32),
+    ) -> bool {
+        if self.pending.is_any() && self.pending.has(word, count) {
+            return false;
+        }
+        let start = now + first;
         let (writes, others) = (&mut self.writes[word..][..count], &mut self.others[word..][..count]);
-        let words = writes.iter_mut().zip(others).zip(0u32..).map(|(marks, i)| (marks, start + (i >> shift)));
+        let words = writes.iter_mut().zip(others).zip(0u32..);
+        if self.now != self.met.first {
+            let met = &self.met;
+            return !words.fold(false, |races, ((w, o), i)| {
+                races | how.races_since(met, now, first + (i >> shift), w, o)
+            });
+        }
+        let words = words.map(|(marks, i)| (marks, start + (i >> shift)));
         // Each way in a loop of its own.
         let races = match how {
             How::Read => words.fold(false, |races, ((w, o), own)| races | How::Read.races(now, own, w, o)),
@@ -326,8 +520,19 @@ impl Segment {
     }
 
     /// Notes that threads access a word each, at addresses that have marks.
-    fn note_each(&mut self, accesses: impl Iterator<Item = (u32, u64)>, how: How) -> bool {
-        let (now, writes, others) = (self.now, &mut self.writes[..], &mut self.others[..]);
+    fn note_each(&mut self, accesses: impl Iterator<Item = (u32, u64)>, (how, now): (How, u32)) -> bool {
+        if self.pending.is_any() {
+            return accesses.fold(true, |fine, (thread, address)| {
+                fine & self.note_words(address as usize / 4, 1, thread, ONE_THREAD, (how, now))
+            });
+        }
+        let (met, writes, others) = (&self.met, &mut self.writes[..], &mut self.others[..]);
+        if self.now != met.first {
+            return !accesses.fold(false, |races, (thread, address)| {
+                let word = address as usize / 4;
+                races | how.races_since(met, now, thread, &mut writes[word], &mut others[word])
+            });
+        }
         let mut note = |how: How, (thread, address): (u32, u64)| {
             let word = address as usize / 4;
             how.races(now, now + thread, &mut writes[word], &mut others[word])
@@ -342,6 +547,9 @@ impl Segment {
 
     /// Notes words that several threads access at the same time.
     fn note_together(&mut self, word: usize, count: usize, how: How) -> bool {
+        if self.pending.is_any() && self.pending.has(word, count) {
+            return false;
+        }
         let (now, atomic) = (self.now, how == How::Atomic);
         let (writes, others) = (&self.writes[word..][..count], &mut self.others[word..][..count]);
         let mut races = how == How::Write;
@@ -364,7 +572,7 @@ mod tests {
             let mut threads = [0; 16];
             crate::block::insert(&mut threads, thread);
             segment.has_room(address, address, bytes)
-                && segment.note_even(&threads, address, (32, 0, 0), bytes, how)
+                && segment.note_even(&threads, address, (32, 0, 0), bytes, (how, segment.now))
         };
         accesses.iter().map(note).collect()
     }
@@ -393,20 +601,69 @@ mod tests {
         );
     }
 
+    /// Threads of a block of 64, and what they do to a word, or warps that meet: of each access whether it surely races with nothing.
+    fn fine_with_meetings(steps: &[Result<(How, u32, u64), u32>]) -> Vec<bool> {
+        let (mut segment, order) = (Segment::default(), BlockOrder::new(64));
+        let access = |segment: &mut Segment, how, thread, address| {
+            let mut threads = [0; 16];
+            crate::block::insert(&mut threads, thread);
+            let access = BlockAccess {
+                kind: vm::AccessKind::Load,
+                semantics: vm::Semantics::WEAK,
+                span: diag::Span { start: 0, end: 0 },
+                block: [0; 3],
+                space: isa::Space::Shared,
+                bytes: 4,
+                threads: &threads,
+                addresses: BlockAddresses::Even { start: address, width: 64, step: 0, pitch: 0 },
+            };
+            segment.note(&access, 0, how)
+        };
+        let mut all = Vec::new();
+        for step in steps {
+            match *step {
+                Ok((how, thread, address)) => all.push(access(&mut segment, how, thread, address)),
+                Err(warp) => assert!(segment.meet(&order, &[(warp, u32::MAX)])),
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn a_warp_that_meets_comes_behind_what_its_lanes_did() {
+        use How::{Read, Write};
+        // A lane writes, another one of its warp reads: without a meeting, behind one, behind one of the other warp.
+        for (meeting, fine) in [(None, false), (Some(0), true), (Some(1), false)] {
+            let steps = [Some(Ok((Write, 3, 8))), meeting.map(Err), Some(Ok((Read, 5, 8)))];
+            let steps: Vec<_> = steps.into_iter().flatten().collect();
+            assert_eq!(fine_with_meetings(&steps), [true, fine], "{meeting:?}");
+        }
+        // Reads of several lanes: of the warp that has met, and of another one, too.
+        let read = [Ok((Read, 1, 0)), Ok((Read, 2, 0))];
+        let others = [Ok((Read, 40, 0))];
+        let behind = |thread| [Err(0), Ok((Write, thread, 0))];
+        assert_eq!(fine_with_meetings(&[&read[..], &behind(7)].concat()), [true, true, true]);
+        assert_eq!(fine_with_meetings(&[&read[..], &behind(40)].concat()), [true, true, false]);
+        assert_eq!(fine_with_meetings(&[&read[..], &others, &behind(7)].concat()), [true, true, true, false]);
+        // What comes behind the meeting is not before it.
+        let late = [Ok((Write, 9, 4)), Err(0), Ok((Write, 9, 0)), Ok((Read, 3, 0))];
+        assert_eq!(fine_with_meetings(&late), [true, true, false]);
+    }
+
     #[test]
     fn rows_are_noted_as_their_threads_are() {
         let (mut segment, all) =
             (Segment::default(), [u64::MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         // 64 threads write a word each; then each reads its own, and all rows of 16 the same.
-        assert!(segment.note_even(&all, 0, (16, 4, 64), 4, How::Write));
-        assert!(segment.note_even(&all, 0, (64, 4, 0), 4, How::Read));
-        assert!(!segment.note_even(&all, 0, (16, 4, 0), 4, How::Read));
+        assert!(segment.note_even(&all, 0, (16, 4, 64), 4, (How::Write, segment.now)));
+        assert!(segment.note_even(&all, 0, (64, 4, 0), 4, (How::Read, segment.now)));
+        assert!(!segment.note_even(&all, 0, (16, 4, 0), 4, (How::Read, segment.now)));
         assert!(segment.begin());
-        assert!(segment.note_even(&all, 0, (16, 4, 0), 4, How::Read));
-        assert!(segment.note_even(&all, 0, (16, 0, 4), 4, How::Read));
-        assert!(!segment.note_even(&all, 0, (64, 4, 0), 4, How::Write));
+        assert!(segment.note_even(&all, 0, (16, 4, 0), 4, (How::Read, segment.now)));
+        assert!(segment.note_even(&all, 0, (16, 0, 4), 4, (How::Read, segment.now)));
+        assert!(!segment.note_even(&all, 0, (64, 4, 0), 4, (How::Write, segment.now)));
         // Addresses that no memory has.
-        assert!(!segment.note_even(&all, u64::MAX - 3, (64, 4, 0), 4, How::Read));
-        assert!(!segment.note_even(&all, 2, (64, 4, 0), 4, How::Read));
+        assert!(!segment.note_even(&all, u64::MAX - 3, (64, 4, 0), 4, (How::Read, segment.now)));
+        assert!(!segment.note_even(&all, 2, (64, 4, 0), 4, (How::Read, segment.now)));
     }
 }

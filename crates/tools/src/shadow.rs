@@ -405,6 +405,22 @@ impl Shadow {
         true
     }
 
+    /// Nobody has accessed any of so many bytes.
+    pub fn is_untouched(&self, address: u64, bytes: u64) -> bool {
+        let end = address.saturating_add(bytes);
+        let mut at = address;
+        while at < end {
+            // Row by row.
+            let (word, next) = (at / 4, (at | (ROW_BYTES - 1)).saturating_add(1));
+            let page = self.pages.get(&(word / PAGE_WORDS as u64)).map(|&page| &self.memory[page as usize]);
+            if page.is_some_and(|page| page.kinds[word as usize % PAGE_WORDS / ROW_WORDS] != UNTOUCHED) {
+                return false;
+            }
+            at = next;
+        }
+        true
+    }
+
     /// The same of some bytes of a word.
     fn is_word_free(&self, word: u64, mask: u8, context: &impl Context) -> bool {
         let number = word / PAGE_WORDS as u64;

@@ -20,6 +20,10 @@ impl Races {
         if !matches!(space, Space::Shared | Space::Global) || bytes == 0 {
             return NONE;
         }
+        if self.only_copies && space == Space::Global {
+            let is_untouched = |address, bytes| self.global.is_untouched(address, bytes);
+            return if !kind.writes() || access.parts(is_untouched) { NONE } else { all };
+        }
         let place = self.place(Place { span, kind, semantics, space, bytes, work: None, signal: false });
         self.block(access.block);
         let index = self.index(access.block);
@@ -31,12 +35,14 @@ impl Races {
             AccessKind::Load if !semantics.is_strong() => How::Read,
             AccessKind::Store if !semantics.is_strong() => How::Write,
             AccessKind::Atomic if !tells => How::Atomic,
+            // Orders nothing that copies are asked for.
+            _ if self.only_copies => How::Read,
             _ => return all,
         };
         match space {
             Space::Shared if self.has_async_reads => all,
             // Atomic operations of other sizes are not atomic to each other.
-            Space::Shared if how == How::Atomic && bytes != 4 => all,
+            Space::Shared if how == How::Atomic && bytes != 4 && !self.only_copies => all,
             Space::Shared if block.segment.note(access, place, how) => NONE,
             Space::Shared => all,
             _ => {
@@ -77,9 +83,30 @@ impl Races {
     /// From now on accesses to the shared memory of a block are noted thread by thread, until its next barrier or for good.
     pub fn settle(&mut self, ctaid: [u32; 3], for_good: bool) {
         let index = self.index(ctaid);
+        if self.only_copies && !for_good {
+            return;
+        }
         let Some(mut block) = self.blocks.remove(&index) else { return };
-        let log = block.segment.end(for_good);
-        for entry in &log.entries {
+        let mut log = block.segment.end(for_good);
+        // They are noted with what the threads knew then.
+        let after = log.before.take().map(|mut before| {
+            before.swap_copies(&mut block.order);
+            std::mem::replace(&mut block.order, *before)
+        });
+        let mut meetings = log.meetings.iter().peekable();
+        let mut copies = log.copies.iter().peekable();
+        for (number, entry) in log.entries.iter().map(Some).chain([None]).enumerate() {
+            while let Some((_, piece)) = copies.next_if(|(before, _)| *before <= number || entry.is_none()) {
+                let (thread, address, bytes) = (piece.thread, piece.address, piece.bytes);
+                let stamp = Stamp { block: index, thread: thread as u16, epoch: piece.group };
+                let lane =
+                    LaneAccess { block: ctaid, thread, space: Space::Shared, address, owner: ctaid, bytes };
+                self.note(&mut block, &lane, Record::new(stamp, piece.place, true), None);
+            }
+            let Some(entry) = entry else { break };
+            while let Some(&(_, warp, lanes)) = meetings.next_if(|(before, ..)| *before <= number) {
+                block.order.synchronize_warp(warp, lanes);
+            }
             for (thread, address) in log.accesses(entry) {
                 let stamp = Stamp { block: index, thread: thread as u16, epoch: block.order.epoch(thread) };
                 let (space, bytes) = (Space::Shared, entry.bytes);
@@ -87,7 +114,22 @@ impl Races {
                 self.note(&mut block, &lane, Record::new(stamp, entry.place, false), None);
             }
         }
+        if let Some(mut after) = after {
+            after.swap_copies(&mut block.order);
+            block.order = after;
+        }
         self.blocks.insert(index, block);
+    }
+
+    /// Lanes meet: of which warps which, as their member masks say.
+    pub fn meet(&mut self, ctaid: [u32; 3], warps: &[(u32, u32)]) {
+        let block = self.block(ctaid);
+        let are_whole = warps.iter().all(|&(warp, lanes)| block.order.is_whole_warp(warp, lanes));
+        if !(are_whole && block.segment.meet(&block.order, warps)) {
+            self.settle(ctaid, false);
+        }
+        let order = &mut self.block(ctaid).order;
+        warps.iter().for_each(|&(warp, lanes)| order.synchronize_lanes(warp, lanes));
     }
 
     /// A barrier of a block is complete.
