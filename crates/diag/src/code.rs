@@ -362,6 +362,8 @@ codes! {
     NotInMemberMask => "not-in-member-mask",
     /// A call of a function without a body.
     UndefinedFunction => "undefined-function",
+    /// A `printf` that asks for more text than one call may print.
+    PrintfTooLong => "printf-too-long",
     /// An indirect call or branch to something that is no target.
     InvalidTarget => "invalid-target",
     /// Calls that nest too deeply.

@@ -101,4 +101,8 @@ impl printf::Arguments for Values<'_, '_, '_> {
     fn string(&mut self, address: u64, limit: usize) -> Step<Vec<u8>> {
         self.cpu.text(address, limit)
     }
+
+    fn too_long(&self, bytes: usize) -> Box<Fault> {
+        self.cpu.fault(FaultKind::PrintfTooLong, &printf::why_too_long(bytes))
+    }
 }

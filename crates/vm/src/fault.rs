@@ -38,6 +38,8 @@ pub enum FaultKind {
     NotInMemberMask,
     /// A call of a function that has no body here.
     UndefinedFunction,
+    /// A `printf` that asks for more text than one call may print ([`printf::MOST`](crate::printf::MOST)).
+    PrintfTooLong,
     /// An indirect call or branch to something that is not a target.
     InvalidTarget,
     /// A handle that is not that of a live texture, sampler or surface, or of one that the instruction does not fit.
@@ -90,6 +92,7 @@ impl From<FaultKind> for Code {
             FaultKind::Mbarrier => Code::Mbarrier,
             FaultKind::NotInMemberMask => Code::NotInMemberMask,
             FaultKind::UndefinedFunction => Code::UndefinedFunction,
+            FaultKind::PrintfTooLong => Code::PrintfTooLong,
             FaultKind::InvalidTarget => Code::InvalidTarget,
             FaultKind::InvalidHandle => Code::InvalidHandle,
             FaultKind::TensorMap => Code::TensorMap,
@@ -121,6 +124,7 @@ impl fmt::Display for FaultKind {
                 "thread executes a warp-level instruction whose member mask leaves it out"
             }
             FaultKind::UndefinedFunction => "call of a function without a body",
+            FaultKind::PrintfTooLong => "printf of too much text",
             FaultKind::InvalidTarget => "invalid call or branch target",
             FaultKind::InvalidHandle => "invalid handle of a texture, sampler or surface",
             FaultKind::TensorMap => "invalid tensor map",

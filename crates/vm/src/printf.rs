@@ -11,6 +11,9 @@ pub trait Arguments {
 
     /// The text at a generic address, up to its NUL or to `limit` bytes.
     fn string(&mut self, address: u64, limit: usize) -> Result<Vec<u8>, Self::Error>;
+
+    /// Why nothing is printed where a call asks for so many bytes, more than [`MOST`].
+    fn too_long(&self, bytes: usize) -> Self::Error;
 }
 
 /// `%[flags][width][.precision][length]conversion`
@@ -32,16 +35,20 @@ enum Count {
     Argument,
 }
 
-/// Widths and precisions are cut to this, so that no format string can ask for gigabytes.
-const MOST: usize = 1 << 16;
+/// Bytes that one call may print: `%999999999d` asks for a gigabyte, and C gives it.
+pub const MOST: usize = 16 << 20;
+
+/// The most digits that a binary64 has behind its point (those of the smallest one); it has no more significant ones, either.
+const DIGITS: usize = 1074;
 
 /// Appends the formatted text to `out`; returns the number of values that were taken. What is no conversion is
 /// copied as it stands.
 ///
 /// # Errors
-/// Those of `arguments`; what was formatted before is in `out`.
+/// Those of `arguments`, [`Arguments::too_long`] among them; what was formatted before is in `out`.
 pub fn print<A: Arguments>(format: &[u8], arguments: &mut A, out: &mut Vec<u8>) -> Result<u32, A::Error> {
     let mut taken = 0;
+    let start = out.len();
     let mut rest = format;
     while let Some(percent) = rest.iter().position(|&b| b == b'%') {
         out.extend_from_slice(&rest[..percent]);
@@ -74,18 +81,21 @@ pub fn print<A: Arguments>(format: &[u8], arguments: &mut A, out: &mut Vec<u8>) 
             Count::Fixed(n) => spec.precision = Some(n),
             Count::Argument => spec.precision = usize::try_from(next(4)? as i32).ok(),
         }
-        spec.width = spec.width.min(MOST);
-        spec.precision = spec.precision.map(|n| n.min(MOST));
         let value = next(bytes)?;
+        let mut text = Vec::new();
+        if conversion == b's' {
+            let limit = spec.precision.unwrap_or(usize::MAX);
+            text = match value {
+                0 => b"(null)"[..limit.min(6)].to_vec(),
+                address => arguments.string(address, limit)?,
+            };
+        }
+        let bytes_so_far = (out.len() - start).saturating_add(spec.least(conversion).max(text.len()));
+        if bytes_so_far > MOST {
+            return Err(arguments.too_long(bytes_so_far));
+        }
         match conversion {
-            b's' => {
-                let limit = spec.precision.unwrap_or(usize::MAX);
-                let text = match value {
-                    0 => b"(null)"[..limit.min(6)].to_vec(),
-                    address => arguments.string(address, limit)?,
-                };
-                spec.pad(out, b"", &text, false);
-            }
+            b's' => spec.pad(out, b"", &text, false),
             b'c' => spec.pad(out, b"", &[value as u8], false),
             b'p' if value == 0 => spec.pad(out, b"", b"(nil)", false),
             b'p' => spec.pad(out, b"0x", format!("{value:x}").as_bytes(), false),
@@ -164,6 +174,17 @@ fn parse(text: &[u8]) -> Option<(Spec, Count, Count, u32, u8, Length)> {
 }
 
 impl Spec {
+    /// Bytes that a conversion has at least: as many as its width, or digits.
+    fn least(&self, conversion: u8) -> usize {
+        let digits = match conversion {
+            b's' | b'c' | b'p' => 0,
+            // Zeros at the end are not shown.
+            b'g' | b'G' if !self.alternate => 0,
+            _ => self.precision.unwrap_or(0),
+        };
+        self.width.max(digits)
+    }
+
     /// Writes `prefix` and `body`, filled up to the width with blanks, or with zeros between them.
     fn pad(&self, out: &mut Vec<u8>, prefix: &[u8], body: &[u8], zeros: bool) {
         let fill = self.width.saturating_sub(prefix.len() + body.len());
@@ -240,21 +261,23 @@ impl Spec {
 
 /// `%f`
 fn fixed(value: f64, precision: usize, point: bool) -> String {
-    let dot = if precision == 0 && point { "." } else { "" };
-    format!("{value:.precision$}{dot}")
+    let (dot, shown) = (if precision == 0 && point { "." } else { "" }, precision.min(DIGITS));
+    format!("{value:.shown$}{dot}{}", "0".repeat(precision - shown))
 }
 
 /// `%e`: the exponent has a sign and at least two digits.
 fn exponential(value: f64, precision: usize, point: bool) -> String {
-    let text = format!("{value:.precision$e}");
+    let shown = precision.min(DIGITS);
+    let text = format!("{value:.shown$e}");
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    let dot = if precision == 0 && point { "." } else { "" };
-    format!("{digits}{dot}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
+    let (dot, zeros) = (if precision == 0 && point { "." } else { "" }, "0".repeat(precision - shown));
+    format!("{digits}{dot}{zeros}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
 }
 
 /// `%g`: `precision` significant digits, by `%e` or `%f` whichever is shorter, without trailing zeros.
 fn general(value: f64, precision: usize, keep_zeros: bool) -> String {
+    let precision = if keep_zeros { precision } else { precision.min(DIGITS) };
     let scientific = exponential(value, precision - 1, keep_zeros);
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let x: i32 = exponent.parse().unwrap_or(0);
@@ -302,6 +325,11 @@ fn hexadecimal(value: f64, precision: Option<usize>, point: bool) -> String {
     format!("{lead}{dot}{fraction}{zeros}p{exponent:+}")
 }
 
+/// Says so for people.
+pub fn why_too_long(bytes: usize) -> String {
+    format!("one call asks for {bytes} bytes of text, by its widths and precisions; it may print {MOST}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -321,6 +349,8 @@ mod tests {
             let text = self.1.get(address as usize - 1).ok_or(())?.as_bytes();
             Ok(text[..text.len().min(limit)].to_vec())
         }
+
+        fn too_long(&self, _: usize) {}
     }
 
     #[track_caller]
@@ -405,10 +435,79 @@ mod tests {
     }
 
     #[test]
-    fn huge_widths_are_cut() {
-        let mut out = Vec::new();
-        let mut list = List([1].iter().copied(), &[]);
-        print(b"%99999999999999999999d", &mut list, &mut out).unwrap();
-        assert_eq!(out.len(), MOST);
+    fn what_would_take_all_memory_is_refused() {
+        let print = |format: &str, values: &[u64]| {
+            let mut out = Vec::new();
+            let printed = print(format.as_bytes(), &mut List(values.iter().copied(), &["abc"]), &mut out);
+            (printed, out.len())
+        };
+        let huge = i64::from(i32::MIN) as u64;
+        for format in [
+            "%999999999d",
+            "%.999999999d",
+            "%99999999999999999999s",
+            "%999999999c",
+            "%-999999999p",
+            "%.999999999x",
+        ] {
+            assert_eq!(print(format, &[1]), (Err(()), 0), "{format}");
+        }
+        for format in ["%.999999999f", "%.999999999e", "%#.999999999g", "%.999999999a", "%999999999g"] {
+            assert_eq!(print(format, &[1f64.to_bits()]), (Err(()), 0), "{format}");
+        }
+        assert_eq!(print("%*d", &[huge, 1]), (Err(()), 0));
+        assert_eq!(print("%.*d", &[huge, 1]), (Ok(2), 1));
+        assert_eq!(print("%9999999d%9999999d", &[1, 1]), (Err(()), 9_999_999));
+        assert_eq!(print("%16777216d", &[1]), (Ok(1), MOST));
+        assert_eq!(print("%16777217d", &[1]), (Err(()), 0));
+        // These show no more than there is.
+        assert_eq!(print("%.999999999g", &[0.1f64.to_bits()]), (Ok(1), 57));
+        assert_eq!(print("%.999999999s", &[1]), (Ok(1), 3));
+    }
+
+    /// The same formats and values by the C library of this machine, also with more digits than any number has.
+    #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
+    #[test]
+    fn random_formats_print_what_the_c_library_prints() {
+        let mut state = 1u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % below
+        };
+        let counts = ["", "0", "1", "7", "20", "300", "1074", "1075", "65535", "65536", "70000"];
+        for round in 0..20_000 {
+            let conversion = b"diuoxXcfFeEgGaA"[random(15) as usize] as char;
+            let flags: String = "-+ #0".chars().filter(|_| random(3) == 0).collect();
+            // Long texts take long.
+            let most = if round % 20 == 0 { counts.len() as u64 } else { 6 };
+            let (width, precision) = (counts[random(most) as usize], counts[random(most) as usize]);
+            let point =
+                if random(2) == 0 && conversion != 'c' { format!(".{precision}") } else { String::new() };
+            let format = format!("{flags}{}{point}", width.trim_start_matches('0'));
+            let is_float = "fFeEgGaA".contains(conversion);
+            let exponent = random(2047) << 52;
+            let value = match random(4) {
+                0 if is_float => (random(2000) as f64 / 8.0).to_bits(),
+                0 => random(300),
+                1 if is_float => exponent,
+                1 => 0,
+                _ if is_float => exponent | random(1 << 31) << 21 | random(2) << 63,
+                _ => random(1 << 31) << random(2) | random(2) << 31,
+            };
+            let format = std::ffi::CString::new(format!("<%{format}{conversion}>")).unwrap();
+            let mut wanted = vec![0u8; 80_000];
+            // SAFETY: the buffer has so many bytes, and there is one value, of the type that the conversion takes.
+            let length = unsafe {
+                let (to, bytes) = (wanted.as_mut_ptr().cast(), wanted.len());
+                match is_float {
+                    true => libc::snprintf(to, bytes, format.as_ptr(), f64::from_bits(value)),
+                    false => libc::snprintf(to, bytes, format.as_ptr(), value as u32),
+                }
+            };
+            wanted.truncate(usize::try_from(length).unwrap());
+            let mut out = Vec::new();
+            print(format.as_bytes(), &mut List([value].iter().copied(), &[]), &mut out).unwrap();
+            assert!(out == wanted, "{format:?} of {value:#x}");
+        }
     }
 }

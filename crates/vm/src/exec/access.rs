@@ -129,7 +129,7 @@ impl Chunk<'_> {
     }
 
     /// Checks the access of one lane.
-    fn place_of(
+    pub(super) fn place_of(
         &self,
         shared: &Shared,
         request: &Request,

@@ -187,6 +187,9 @@ impl Chunk<'_> {
             let taken = if format == 0 {
                 -1
             } else {
+                if text.len() > printf::MOST {
+                    self.print_text(block, &std::mem::take(&mut text));
+                }
                 let mut values = Values { chunk: self, shared, lane, at: buffer, span: site.span };
                 let result = printf::Arguments::string(&mut values, format, usize::MAX)
                     .and_then(|format| printf::print(&format, &mut values, &mut text));
@@ -219,7 +222,7 @@ impl Chunk<'_> {
     /// Reads generic memory for one lane.
     fn read_generic(&self, shared: &Shared, lane: usize, address: u64, bytes: u32, span: Span) -> Step<u64> {
         let request = Request { space: Space::Generic, bytes: bytes.into(), write: false, span };
-        match self.place(shared, &request, address) {
+        match self.place_of(shared, &request, lane, address) {
             // SAFETY: the place holds the access.
             Ok(Resolved::Host(at)) => Ok(unsafe { super::transfer::read(at, bytes, false) }),
             Ok(Resolved::Local(at)) => Ok(self.local.read(lane, at, bytes)),
@@ -257,5 +260,10 @@ impl printf::Arguments for Values<'_, '_> {
             }
         }
         Ok(text)
+    }
+
+    fn too_long(&self, bytes: usize) -> Box<Fault> {
+        let note = printf::why_too_long(bytes);
+        self.chunk.fault(FaultKind::PrintfTooLong, self.span, Mask::single(self.lane), None, &note)
     }
 }
