@@ -326,6 +326,8 @@ codes! {
     Uninitialized => "uninitialized",
     /// A value that nobody wrote reaches an output.
     UninitializedOutput => "uninitialized-output",
+    /// Memory that nobody wrote is copied to the host.
+    UninitializedMemcpy => "uninitialized-memcpy",
     /// Memory of `malloc` that is not freed.
     DeviceLeak => "device-leak",
     /// Memory of the CUDA driver that a program does not give back.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use diag::Span;
 use isa::{Mod, Opcode, Space};
@@ -16,7 +16,7 @@ use vm::{
 use crate::asynchronous::Asynchronous;
 use crate::block::{Threads, WARP};
 use crate::finding::{Finding, FindingKind, Findings, Site, Tool, Tools};
-use crate::init::Values;
+use crate::init::{GlobalMemory, Values};
 use crate::place::Extents;
 use crate::race::Races;
 use crate::results::Results;
@@ -53,8 +53,12 @@ pub struct Checker {
     /// By block.
     warpgroups: HashMap<[u32; 3], Warpgroups>,
     pub(crate) values: Values,
-    /// Allocations that hold nothing at the next launch's beginning.
-    undefined: Vec<(u64, u64)>,
+    /// What is known of global memory when a launch begins, and has been learned when it has ended.
+    memory: Arc<Mutex<GlobalMemory>>,
+    /// What those learned of it that watch parts of a launch.
+    learned: Arc<Mutex<Vec<GlobalMemory>>>,
+    /// It watches a part of a launch for another checker.
+    is_fork: bool,
     pub(crate) findings: Findings,
     /// Live allocations of `malloc`, and who made them.
     pub(crate) heap: BTreeMap<u64, (Site, u64)>,
@@ -79,7 +83,9 @@ impl Checker {
             tensors: TensorMemories::default(),
             warpgroups: HashMap::new(),
             values: Values::default(),
-            undefined: Vec::new(),
+            memory: Arc::default(),
+            learned: Arc::default(),
+            is_fork: false,
             findings: Findings::default(),
             heap: BTreeMap::new(),
         }
@@ -121,9 +127,19 @@ impl Checker {
         self.tools.has(Tool::Racecheck) || self.tools.has(Tool::Synccheck) && self.copies
     }
 
-    /// Nobody has written this memory when the next launch begins: an allocation of a driver.
+    /// Nobody has written this memory when the next launch begins.
     pub fn undefined_memory(&mut self, address: u64, bytes: u64) {
-        self.undefined.push((address, bytes));
+        lock(&self.memory).allocate(address, bytes);
+    }
+
+    /// This memory is written when the next launch begins; a kernel may copy there what nobody wrote.
+    pub fn defined_memory(&mut self, address: u64, bytes: u64) {
+        lock(&self.memory).allocate_written(address, bytes);
+    }
+
+    /// What is known of global memory: a driver's, which several checkers have.
+    pub fn set_memory(&mut self, memory: Arc<Mutex<GlobalMemory>>) {
+        self.memory = memory;
     }
 
     /// Registers that asynchronous instructions write are followed.
@@ -153,7 +169,7 @@ impl LaunchObserver for Checker {
         let extents = Extents { grid: config.grid, cluster: launch.cluster() };
         self.races = Races::new(extents, self.threads, lock_step);
         self.uses.clear();
-        self.values = Values::default();
+        self.values = Values::new(Arc::clone(&self.memory), self.tools.has(Tool::Initcheck));
         self.values.reserved_shared = launch.reserved_shared_bytes();
         self.asynchronous = Asynchronous::of(module);
         self.races.signals.clone_from(&self.asynchronous.signals);
@@ -162,7 +178,6 @@ impl LaunchObserver for Checker {
             !self.tools.has(Tool::Racecheck) && !self.asynchronous.reads && !self.races.has_clusters();
         self.results = Results::default();
         self.tensors = TensorMemories::default();
-        self.undefined.iter().for_each(|&(address, bytes)| self.values.forget(address, bytes));
         if self.aligned.is_empty() {
             let bodies = module.functions.iter().filter_map(|function| function.body.as_ref());
             for node in bodies.flat_map(|body| &body.code) {
@@ -330,8 +345,18 @@ impl LaunchObserver for Checker {
         if event.kind == WarpKind::Shuffle {
             self.values.shuffle(event);
         }
-        let threads = self.threads;
-        self.check_use(event.block, |uses, found| uses.warp(event, threads, found));
+        if !self.tools.has(Tool::Synccheck) {
+            return;
+        }
+        let mut found = Vec::new();
+        self.uses.entry(event.block).or_default().warp(event, self.threads, &mut found);
+        for misuse in found {
+            match misuse {
+                // What is read there may be thrown away.
+                Misuse::Inactive { here, source } => self.values.read_absent(event.block, here, source),
+                misuse => self.add_misuse(event.block, &misuse),
+            }
+        }
     }
 
     fn copy_group(&mut self, event: &CopyGroupEvent) {
@@ -396,7 +421,8 @@ impl LaunchObserver for Checker {
     }
 
     fn wants_operations(&self) -> bool {
-        self.tools.has(Tool::Initcheck) || self.follows_results()
+        // synccheck follows what shuffles read from lanes that do not take part.
+        self.tools.has(Tool::Initcheck) || self.tools.has(Tool::Synccheck)
     }
 
     fn follows_operations(&self) -> bool {
@@ -424,34 +450,45 @@ impl LaunchObserver for Checker {
             DeviceFunction::Malloc { bytes, address } => {
                 let site = Site::new(call.span, call.block, call.thread, "allocates");
                 self.heap.insert(address, (site, bytes));
-                self.values.forget(address, bytes);
+                self.values.allocate(address, bytes);
             }
             DeviceFunction::Free { address } => {
                 self.heap.remove(&address);
+                self.values.free(address);
             }
             DeviceFunction::GridSynchronize => self.races.arrive_at_grid_barrier(),
         }
     }
 
     fn fork(&self, launch: &Launch) -> Option<ObserverHandle> {
-        // What one block writes is defined for others.
-        if !self.undefined.is_empty() {
-            return None;
-        }
         let mut fork = Checker::new(self.tools);
+        // What others write does not matter: if blocks depend on each other, all is done again.
+        fork.memory = Arc::new(Mutex::new(lock(&self.memory).only_unwritten()));
+        (fork.learned, fork.is_fork) = (Arc::clone(&self.learned), true);
         fork.begin(launch);
         Some(ObserverHandle::new(Arc::new(Mutex::new(fork))))
     }
 
     fn has_found(&self) -> bool {
-        !self.findings.is_empty() || !self.heap.is_empty()
+        !self.findings.is_empty() || !self.heap.is_empty() || self.values.forgot
     }
 
     fn wants_one_thread(&self) -> bool {
         true
     }
 
+    fn undone(&mut self) {
+        lock(&self.learned).clear();
+    }
+
     fn end(&mut self, launch: &Launch) {
+        if self.is_fork {
+            let memory = std::mem::take(&mut *lock(&self.memory));
+            lock(&self.learned).push(memory);
+        } else {
+            let learned = std::mem::take(&mut *lock(&self.learned));
+            learned.iter().for_each(|of_fork| lock(&self.memory).join(of_fork));
+        }
         for (block, uses) in std::mem::take(&mut self.uses) {
             let mut found = Vec::new();
             uses.abandon(&mut found);
@@ -460,4 +497,8 @@ impl LaunchObserver for Checker {
         self.findings.describe(|space, address| launch.describe(space, address, 1));
         self.races = Races::default();
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -178,6 +178,8 @@ kinds! {
     Uninitialized Initcheck Error,
     /// Memory that nobody wrote reaches an output.
     UninitializedOutput Initcheck Error,
+    /// Memory that nobody wrote is copied to the host: the driver tells of it, without a place in a kernel.
+    UninitializedMemcpy Initcheck Error,
     /// An allocation of `malloc` that the kernel does not free.
     DeviceLeak Leakcheck Error,
     /// Memory of the CUDA driver that a program does not give back: the driver tells of it, without a place in a kernel.

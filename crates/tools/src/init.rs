@@ -1,12 +1,15 @@
 //! initcheck: values that nobody wrote, from where they are born to where they matter.
 //!
-//! Each value that a register of a lane holds, and each byte of memory, is defined or not; what is not says where it comes
-//! from. Copying it around is no error. It matters when it decides where a thread goes or what it accesses, and when it
-//! leaves the launch in global memory.
+//! Each bit of a value that a register of a lane holds, and each byte of memory, is defined or not; what is not says where it
+//! comes from. Copying it around is no error. It matters when it decides where a thread goes or what it accesses, and when it
+//! leaves the launch in global memory; but not as the padding of a structure that is copied.
 
 mod flow;
+mod global;
+mod trial;
 
 use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use diag::Span;
 use isa::Space;
@@ -14,38 +17,56 @@ use vm::{AccessEvent, AccessKind, BlockAccess, EnterEvent, LaneAccess, WarpEvent
 
 use crate::written::{Memory, bounds};
 use flow::each_lane;
+pub use global::{GlobalMemory, is_padding};
 
 /// Lanes of a chunk.
 const LANES: usize = 1024;
 
 /// What of a value nobody wrote, and where that was born.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Taint {
+pub(crate) struct Taint {
     /// Index in [`Values::origins`], plus one.
     origin: u32,
-    /// Its bytes, a bit each.
-    bytes: u8,
+    /// It was read beside bytes of the same element that somebody wrote, and only moved since: perhaps padding of a structure.
+    padding: bool,
+    bits: u64,
+}
+
+/// So many low bits.
+fn low(bits: u32) -> u64 {
+    if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
 }
 
 impl Taint {
-    /// All of the value.
+    /// All of the value, which was made of it.
     fn whole(self) -> Taint {
-        Taint { bytes: if self.bytes == 0 { 0 } else { 0xff }, ..self }
+        Taint { bits: if self.bits == 0 { 0 } else { u64::MAX }, padding: false, ..self }
     }
 
     fn is_any(self) -> bool {
-        self.bytes != 0
+        self.bits != 0
     }
 
-    /// Some bytes of it, moved to lower places.
+    /// Some bits of it, moved to the lowest places.
     fn part(self, first: u32, count: u32) -> Taint {
-        let bytes = (u32::from(self.bytes) >> first.min(8) & ((1 << count.min(8)) - 1)) as u8;
-        Taint { bytes, ..self }
+        let bits = self.bits.checked_shr(first).unwrap_or(0) & low(count);
+        Taint { bits, ..self }
+    }
+
+    /// The same at higher places.
+    fn up(self, bits: u32) -> Taint {
+        Taint { bits: self.bits.checked_shl(bits).unwrap_or(0), ..self }
     }
 
     fn or(self, other: Taint) -> Taint {
-        let origin = if self.is_any() { self.origin } else { other.origin };
-        Taint { origin, bytes: self.bytes | other.bytes }
+        let (first, second) = if self.is_any() { (self, other) } else { (other, self) };
+        let padding = first.padding && (second.padding || !second.is_any());
+        Taint { origin: first.origin, padding, bits: first.bits | second.bits }
+    }
+
+    /// Its bytes of which a bit is undefined, a bit each.
+    fn bytes(self) -> u8 {
+        (0..8).filter(|byte| self.bits >> (8 * byte) & 0xff != 0).fold(0, |all, byte| all | 1 << byte)
     }
 }
 
@@ -58,6 +79,8 @@ pub(crate) enum Origin {
     Memory { span: Span, space: Space },
     /// Tensor memory that an instruction read.
     Tensor { span: Span },
+    /// A lane of a warp that did not take part in the shuffle which read it.
+    Lane { span: Span, lane: u32 },
 }
 
 /// Where it matters.
@@ -69,8 +92,10 @@ pub(crate) enum Matter {
     Address,
     /// It is stored to global memory.
     Output,
-    /// An atomic operation combines with it.
+    /// An atomic operation combines with it in memory.
     Atomic,
+    /// An atomic operation combines memory with it.
+    Combined,
 }
 
 /// A use that matters.
@@ -80,8 +105,10 @@ pub(crate) struct Use {
     pub span: Span,
     pub block: [u32; 3],
     pub thread: u32,
-    /// Of memory that is read: where.
+    /// Of memory that is accessed: where.
     pub address: Option<u64>,
+    /// Of what comes from global memory: where it was read first.
+    pub read: Option<u64>,
 }
 
 /// A load from tensor memory, of what nobody wrote.
@@ -95,7 +122,8 @@ struct LoadedCells {
 /// What nobody wrote, in a launch.
 #[derive(Default)]
 pub(crate) struct Values {
-    origins: Vec<Origin>,
+    /// With the address that was read first.
+    origins: Vec<(Origin, Option<u64>)>,
     known: HashMap<Origin, u32>,
     /// By chunk, window and register.
     registers: HashMap<(usize, u32, u32), Box<[Taint; LANES]>>,
@@ -104,10 +132,14 @@ pub(crate) struct Values {
     /// Bytes of it that the system has written, from its start on.
     pub reserved_shared: u64,
     local: HashMap<([u32; 3], u32), Memory>,
-    /// Of allocations that hold nothing at first.
-    global: Memory,
-    /// Such allocations: address and size.
-    undefined: Vec<(u64, u64)>,
+    /// Of the launch, and of all before.
+    global: Arc<Mutex<GlobalMemory>>,
+    /// There may be global memory that nobody wrote.
+    unwritten_global: bool,
+    /// Global memory has got what nobody wrote.
+    pub forgot: bool,
+    /// Accesses to memory are told, so that it is known what memory holds.
+    follows_memory: bool,
     /// What the accesses of the instruction found that is told next, by lane of the event: thread, address, unwritten bytes.
     loaded: Vec<(LaneAccess, u64, Taint)>,
     /// The same of the sources of copies, in pieces of 64 bytes, and how far into the source each is.
@@ -117,13 +149,27 @@ pub(crate) struct Values {
     cells: Option<LoadedCells>,
     /// Of the shuffle that is told next: block, thread, and the lane that it reads.
     sources: HashMap<([u32; 3], u32), u32>,
+    /// The same: who reads a lane that does not take part.
+    absent: HashMap<([u32; 3], u32), Taint>,
     pub found: Vec<Use>,
 }
 
 impl Values {
-    /// Nobody has written an allocation.
-    pub fn forget(&mut self, address: u64, bytes: u64) {
-        self.undefined.push((address, bytes));
+    /// Of a launch that begins with what is known of global memory.
+    pub fn new(global: Arc<Mutex<GlobalMemory>>, follows_memory: bool) -> Values {
+        let unwritten_global = follows_memory && with(&global, |global| global.has_unwritten());
+        Values { global, unwritten_global, follows_memory, ..Values::default() }
+    }
+
+    /// A kernel allocates memory, which nobody has written.
+    pub fn allocate(&mut self, address: u64, bytes: u64) {
+        self.unwritten_global = true;
+        with(&self.global, |global| global.allocate(address, bytes));
+    }
+
+    /// A kernel gives memory back.
+    pub fn free(&mut self, address: u64) {
+        with(&self.global, |global| global.free(address));
     }
 
     /// A block is over.
@@ -136,13 +182,9 @@ impl Values {
         let next = self.origins.len() as u32 + 1;
         let number = *self.known.entry(origin.clone()).or_insert(next);
         if number == next {
-            self.origins.push(origin);
+            self.origins.push((origin, None));
         }
         number
-    }
-
-    fn is_undefined(&self, address: u64) -> bool {
-        self.undefined.iter().any(|(base, bytes)| address.wrapping_sub(*base) < *bytes)
     }
 
     fn shared_memory(&mut self, owner: [u32; 3]) -> &mut Memory {
@@ -156,34 +198,71 @@ impl Values {
         &mut self.shared[index].1
     }
 
+    /// Memory of a thread or a block.
     fn memory(&mut self, lane: &LaneAccess) -> Option<&mut Memory> {
         match lane.space {
             Space::Shared => Some(self.shared_memory(lane.owner)),
             Space::Local => Some(self.local.entry((lane.block, lane.thread)).or_default()),
-            Space::Global if self.is_undefined(lane.address) => Some(&mut self.global),
             _ => None,
+        }
+    }
+
+    fn write(&mut self, lane: &LaneAccess) {
+        if lane.space == Space::Global {
+            if self.unwritten_global {
+                with(&self.global, |global| global.write(lane.address, lane.bytes));
+            }
+        } else if let Some(memory) = self.memory(lane) {
+            memory.write(lane.address, lane.bytes);
+        }
+    }
+
+    /// A thread writes bytes that nobody wrote: which of up to 64, a bit each.
+    fn taint(&mut self, lane: &LaneAccess, missing: u64, taint: Taint) {
+        if lane.space == Space::Global {
+            (self.unwritten_global, self.forgot) = (true, true);
+            with(&self.global, |global| {
+                each_bit(missing, |bit| global.forget(lane.address + u64::from(bit), 1));
+            });
+        } else if let Some(memory) = self.memory(lane) {
+            each_bit(missing, |bit| {
+                memory.tainted.insert(lane.address + u64::from(bit), taint);
+            });
         }
     }
 
     /// What a thread reads that nobody wrote: bytes, and where what they hold was born.
     fn look(&mut self, lane: &LaneAccess, span: Span) -> (u64, Taint) {
         let space = lane.space;
-        let Some(memory) = self.memory(lane) else { return (0, Taint::default()) };
-        let mut missing = memory.unwritten(lane.address, lane.bytes);
-        let mut taint = Taint::default();
-        if !memory.tainted.is_empty() {
-            for (bit, byte) in (lane.address..lane.address + lane.bytes.min(64)).enumerate() {
-                if let Some(&origin) = memory.tainted.get(&byte) {
-                    missing |= 1 << bit;
-                    taint = Taint { origin, bytes: 1 };
+        let mut taint = Taint { padding: true, ..Taint::default() };
+        let mut missing = 0;
+        if space == Space::Global {
+            if self.unwritten_global {
+                missing = with(&self.global, |global| global.unwritten(lane.address, lane.bytes));
+            }
+        } else if let Some(memory) = self.memory(lane) {
+            missing = memory.unwritten(lane.address, lane.bytes);
+            if !memory.tainted.is_empty() {
+                for (bit, byte) in (lane.address..lane.address + lane.bytes.min(64)).enumerate() {
+                    if let Some(&of_byte) = memory.tainted.get(&byte) {
+                        missing |= 1 << bit;
+                        taint = Taint { padding: taint.padding && of_byte.padding, ..of_byte };
+                    }
                 }
             }
         }
-        if missing != 0 && !taint.is_any() {
-            let origin = self.origin(Origin::Memory { span, space });
-            taint = Taint { origin, bytes: 1 };
+        if missing == 0 {
+            return (0, Taint::default());
         }
-        (missing, taint)
+        if taint.origin == 0 {
+            taint.origin = self.origin(Origin::Memory { span, space });
+            let first = &mut self.origins[taint.origin as usize - 1].1;
+            // Memory of `malloc` is told by the instruction that reads it.
+            if space == Space::Global && lane.address < vm::HEAP_BASE {
+                first.get_or_insert(lane.address + u64::from(missing.trailing_zeros()));
+            }
+        }
+        (missing, Taint { bits: 1, ..taint })
     }
 
     /// Threads access memory. `is_param`: parameters of functions, which their callers wrote.
@@ -209,30 +288,25 @@ impl Values {
             }
             _ => {}
         }
-        if event.kind == AccessKind::Store {
+        if matches!(event.kind, AccessKind::Store | AccessKind::Atomic) {
             self.stored.clear();
             self.stored.extend_from_slice(event.lanes);
         }
         if event.kind.writes() && event.kind != AccessKind::Mbarrier {
-            for lane in event.lanes {
-                if let Some(memory) = self.memory(lane) {
-                    memory.write(lane.address, lane.bytes);
-                }
-            }
+            event.lanes.iter().for_each(|lane| self.write(lane));
         }
         if event.kind == AccessKind::CopyWrite {
             for (from, missing, taint, offset) in std::mem::take(&mut self.copied) {
                 let to = event.lanes.iter().find(|to| (to.block, to.thread) == (from.block, from.thread));
                 let Some(to) = to.filter(|to| offset < to.bytes) else { continue };
-                let Some(memory) = self.memory(to) else {
-                    if to.space == Space::Global {
-                        let at = LaneAccess { address: to.address + offset, ..*to };
-                        self.matters(taint, Matter::Output, event.span, &at);
-                    }
-                    continue;
-                };
-                let bytes = (0..(to.bytes - offset).min(64)).filter(|bit| missing >> bit & 1 != 0);
-                memory.tainted.extend(bytes.map(|bit| (to.address + offset + bit, taint.origin)));
+                let bytes = (to.bytes - offset).min(64);
+                let missing = missing & low(bytes as u32);
+                let at = LaneAccess { address: to.address + offset, bytes, ..*to };
+                if to.space == Space::Global && has_more_than_padding(at.address, missing) {
+                    self.matters(taint, Matter::Output, event.span, &at);
+                } else {
+                    self.taint(&at, missing, taint);
+                }
             }
         }
     }
@@ -254,11 +328,7 @@ impl Values {
     pub fn wants(&self, kind: AccessKind, space: Space) -> bool {
         let is_own = matches!(space, Space::Shared | Space::Local);
         let stores_any = kind == AccessKind::Store && !self.registers.is_empty();
-        is_own
-            || stores_any
-            || !self.undefined.is_empty()
-            || !self.loaded.is_empty()
-            || !self.copied.is_empty()
+        is_own || stores_any || self.unwritten_global || !self.loaded.is_empty() || !self.copied.is_empty()
     }
 
     /// Threads of a block load or store what is defined, all of it; the store has been noted. False if something is not, or could not be.
@@ -287,7 +357,16 @@ impl Values {
                 }
             }
             Space::Local => false,
-            _ => self.undefined.is_empty(),
+            Space::Global if self.unwritten_global => with(&self.global, |global| {
+                let is_store = access.kind == AccessKind::Store;
+                access.parts(|from, bytes| {
+                    if is_store {
+                        global.write(from, bytes);
+                    }
+                    is_store || global.is_written(from, bytes)
+                })
+            }),
+            _ => true,
         };
         if is_written && reads {
             self.loaded.clear();
@@ -303,12 +382,22 @@ impl Values {
 
     /// Operations may deal with what nobody wrote.
     pub fn are_any_undefined(&self) -> bool {
-        self.has_undefined_registers() || !self.loaded.is_empty() || self.cells.is_some()
+        self.has_undefined_registers()
+            || !self.loaded.is_empty()
+            || self.cells.is_some()
+            || !self.absent.is_empty()
+    }
+
+    /// A thread reads a lane of its warp that does not take part, by the shuffle that is told next.
+    pub fn read_absent(&mut self, block: [u32; 3], (span, thread): (Span, u32), lane: u32) {
+        let origin = self.origin(Origin::Lane { span, lane: lane % 32 });
+        self.absent.insert((block, thread), Taint { origin, padding: false, bits: u64::MAX });
     }
 
     /// Lanes shuffle.
     pub fn shuffle(&mut self, event: &WarpEvent) {
         self.sources.clear();
+        self.absent.clear();
         if !self.registers.is_empty() {
             let source = |lane: &WarpLane| Some(((event.block, lane.thread), lane.source? % 32));
             self.sources.extend(event.lanes.iter().filter_map(source));
@@ -324,9 +413,21 @@ impl Values {
     }
 
     fn matters(&mut self, taint: Taint, matter: Matter, span: Span, lane: &LaneAccess) {
-        let Some(origin) = self.origins.get(taint.origin as usize - 1).cloned() else { return };
-        let (block, thread, address) = (lane.block, lane.thread, Some(lane.address));
-        self.found.push(Use { origin, matter, span, block, thread, address });
+        self.matters_to(taint, matter, span, (lane.block, lane.thread), Some(lane.address));
+    }
+
+    fn matters_to(
+        &mut self,
+        taint: Taint,
+        matter: Matter,
+        span: Span,
+        (block, thread): ([u32; 3], u32),
+        address: Option<u64>,
+    ) {
+        let known = (taint.origin as usize).checked_sub(1).and_then(|index| self.origins.get(index).cloned());
+        if let Some((origin, read)) = known {
+            self.found.push(Use { origin, matter, span, block, thread, address, read });
+        }
     }
 
     /// A function begins: what it may read before it writes it.
@@ -337,12 +438,37 @@ impl Values {
         } else {
             self.registers.retain(|(chunk, window, _), _| (*chunk, *window) != key);
         }
-        for (slot, name) in event.unwritten {
+        let unwritten = if self.follows_memory { event.unwritten } else { &[] };
+        for (slot, name) in unwritten {
             let origin = Origin::Register { name: (*name).to_owned(), function: event.span };
-            let taint = Taint { origin: self.origin(origin), bytes: 0xff };
+            let taint = Taint { origin: self.origin(origin), padding: false, bits: u64::MAX };
             let mut lanes = Box::new([Taint::default(); LANES]);
             each_lane(event.lanes.words(), |lane| lanes[lane] = taint);
             self.registers.insert((key.0, key.1, *slot), lanes);
         }
     }
+}
+
+fn with<T>(global: &Mutex<GlobalMemory>, f: impl FnOnce(&mut GlobalMemory) -> T) -> T {
+    f(&mut global.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn each_bit(mut bits: u64, mut f: impl FnMut(u32)) {
+    while bits != 0 {
+        f(bits.trailing_zeros());
+        bits &= bits - 1;
+    }
+}
+
+/// Bytes from an address on that nobody wrote, a bit each, do not all look like padding.
+fn has_more_than_padding(address: u64, missing: u64) -> bool {
+    let mut at = 0;
+    while let Some(start) = (at..64).find(|bit| missing >> bit & 1 != 0) {
+        let end = (start..64).find(|bit| missing >> bit & 1 == 0).unwrap_or(64);
+        if !is_padding(address + start, address + end, start > 0) {
+            return true;
+        }
+        at = end;
+    }
+    false
 }

@@ -29,3 +29,4 @@ mod written;
 
 pub use checker::Checker;
 pub use finding::{Finding, FindingKind, Site, Tool, Tools};
+pub use init::{GlobalMemory, is_padding};

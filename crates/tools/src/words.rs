@@ -293,10 +293,19 @@ impl Checker {
             Matter::Decides => (FindingKind::Uninitialized, "goes where it says"),
             Matter::Address => (FindingKind::Uninitialized, "depends on it"),
             Matter::Atomic => (FindingKind::Uninitialized, "combines with it"),
+            Matter::Combined => (FindingKind::Uninitialized, "combines it with memory"),
             Matter::Output => (FindingKind::UninitializedOutput, "stores it"),
         };
         let site = Site::new(found.span, found.block, found.thread, access);
+        if let Origin::Lane { span, lane } = found.origin {
+            return self.add_absent_lane(found, (span, lane));
+        }
+        if !self.tools.has(Tool::Initcheck) {
+            return;
+        }
         let (what, born, missing) = match &found.origin {
+            // Told apart above.
+            Origin::Lane { .. } => return,
             Origin::Register { name, .. } => {
                 let missing = format!("a value for `{name}` on every way that leads here");
                 (format!("register `{name}`, which nobody wrote"), None, missing)
@@ -318,19 +327,42 @@ impl Checker {
             Matter::Decides => "goes where it is told by",
             Matter::Address => "accesses memory, or not, depending on",
             Matter::Atomic => "combines atomically with",
+            Matter::Combined => "combines memory atomically with",
             Matter::Output => "stores to global memory what comes from",
         };
         let message = format!("{} {does} {what}", self.who(&site));
         self.findings.add(kind, &self.kernel, (site, born), |finding| {
             finding.message = message;
             finding.missing = missing;
-            if let Some(address) = found.address {
+            if let Some(address) = found.read {
+                (finding.address, finding.space) = (Some(address), Some(Space::Global));
+            } else if let Some(address) = found.address {
                 finding.address = Some(address);
                 finding.space = match &found.origin {
                     Origin::Memory { space, .. } if found.matter == Matter::Atomic => Some(*space),
                     _ => Some(Space::Global).filter(|_| found.matter == Matter::Output),
                 };
             }
+        });
+    }
+
+    /// A value matters that a shuffle read from a lane that does not take part.
+    fn add_absent_lane(&mut self, found: &Use, (span, lane): (Span, u32)) {
+        let site = Site::new(span, found.block, found.thread, "reads");
+        let who = self.who(&site);
+        let message =
+            format!("{who} reads the register of lane {lane} of its warp, which does not take part");
+        let does = match found.matter {
+            Matter::Decides => "goes where that says",
+            Matter::Address => "accesses memory, or not, depending on that",
+            Matter::Atomic | Matter::Combined => "combines memory with what comes from there",
+            Matter::Output => "stores what comes from there",
+        };
+        self.findings.add(FindingKind::InactiveLane, &self.kernel, (site, None), |finding| {
+            finding.message = message;
+            finding.missing =
+                "a member mask, and lanes that execute the shuffle, with all lanes that are read".to_owned();
+            finding.because = vec![(found.span, format!("{who} {does}"))];
         });
     }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use vm::{BlockAccess, BlockAddresses};
 
 use crate::block::members;
+use crate::init::Taint;
 
 /// The bytes of a memory that somebody wrote, and those among them that hold what nobody wrote.
 #[derive(Default)]
@@ -15,7 +16,7 @@ pub(crate) struct Memory {
     /// Of low addresses the 64 bytes of which somebody wrote all, a bit each.
     full: Vec<u64>,
     /// Bytes that were written with values that nobody wrote.
-    pub tainted: HashMap<u64, u32>,
+    pub tainted: HashMap<u64, Taint>,
 }
 
 /// Addresses of shared and local memory are below, in units of 64 bytes.

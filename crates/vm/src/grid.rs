@@ -307,6 +307,7 @@ impl Launch {
             return true;
         }
         Footprint::undo(footprints, self);
+        observer.tell(|observer| observer.undone());
         self.limits.restart();
         false
     }

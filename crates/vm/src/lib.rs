@@ -60,9 +60,9 @@ pub use memory::{
 };
 pub use observer::{
     AccessEvent, AsyncEvent, BarrierArrival, BarrierRelease, BarrierWait, BlockAccess, BlockAddresses,
-    Completion, CopyGroupEvent, DeviceCall, DeviceFunction, EnterEvent, ExitEvent, FenceEvent, LaneAccess,
-    LaneSet, LaunchObserver, MbarrierEvent, ObserverHandle, OperationEvent, OperationKind, TensorCells,
-    TensorMemoryAccess, TensorMemoryEvent, Values, WarpEvent, WarpKind, WarpLane,
+    Completion, CopyGroupEvent, DeviceCall, DeviceFunction, EnterEvent, ExitEvent, FenceEvent, Guard,
+    LaneAccess, LaneSet, LaunchObserver, MbarrierEvent, ObserverHandle, OperationEvent, OperationKind,
+    TensorCells, TensorMemoryAccess, TensorMemoryEvent, Values, WarpEvent, WarpKind, WarpLane,
 };
 pub use output::Output;
 pub use profile::{Accesses, Counts, Profile};

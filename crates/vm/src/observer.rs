@@ -116,6 +116,9 @@ pub trait LaunchObserver: Send {
         None
     }
 
+    /// What such observers saw has been undone: the launch is about to run again, and `self` watches it.
+    fn undone(&mut self) {}
+
     /// It has something to say that others must not be left without.
     fn has_found(&self) -> bool {
         true
@@ -618,8 +621,21 @@ pub struct OperationEvent<'a> {
     pub decides: &'a [u32],
     /// Who executes it.
     pub lanes: LaneSet<'a>,
+    /// The guard, where the operation does nothing but give registers values; of others it is a step of its own, which decides.
+    pub guard: Option<Guard<'a>>,
     pub(crate) values: &'a dyn Fn(usize, usize) -> u64,
+    pub(crate) previous: &'a dyn Fn(usize, usize) -> u64,
     pub(crate) compute: Option<Compute<'a>>,
+    pub(crate) combine: &'a dyn Fn(usize, &[u64; 32]) -> Option<u64>,
+}
+
+/// What says who executes an operation.
+#[derive(Clone, Copy)]
+pub struct Guard<'a> {
+    /// A predicate.
+    pub slot: u32,
+    /// Who comes to the operation, and executes it or not.
+    pub lanes: LaneSet<'a>,
 }
 
 /// The results of an operation for values of its uses.
@@ -629,6 +645,16 @@ impl OperationEvent<'_> {
     /// The value of a use, by its index, in a lane; 0 where there is none.
     pub fn value(&self, index: usize, lane: usize) -> u64 {
         (self.values)(index, lane)
+    }
+
+    /// What a lane has where a result goes, by its index in `defs`, before.
+    pub fn previous(&self, index: usize, lane: usize) -> u64 {
+        (self.previous)(index, lane)
+    }
+
+    /// The result in a lane of a vote or a reduction if the lanes of its warp had these values; `None` of other operations.
+    pub fn combine(&self, lane: usize, values: &[u64; 32]) -> Option<u64> {
+        (self.combine)(lane, values)
     }
 
     /// What the results would be of other values of the uses, of as many; `None` where that cannot be asked for.

@@ -5,7 +5,10 @@ use std::collections::HashMap;
 use isa::Space;
 use vm::{LaneAccess, OperationEvent, OperationKind};
 
-use super::{LANES, LoadedCells, Matter, Taint, Use, Values};
+use super::trial::{depends, depends_on_lanes};
+use super::{LANES, LoadedCells, Matter, Taint, Values, low};
+
+type Lanes = Box<[Taint; LANES]>;
 
 impl Values {
     /// Threads execute an operation.
@@ -18,16 +21,12 @@ impl Values {
             let Some(lanes) = self.registers.get(&key(*slot)).cloned() else { continue };
             let matter = if event.kind == OperationKind::Decide { Matter::Decides } else { Matter::Address };
             each_lane(event.lanes.words(), |lane| {
-                let taint = lanes[lane];
-                if taint.is_any()
-                    && let Some(origin) = self.origins.get(taint.origin as usize - 1).cloned()
-                {
-                    let (block, thread) = event.lanes.who(lane);
-                    self.found.push(Use { origin, matter, span: event.span, block, thread, address: None });
+                if lanes[lane].is_any() {
+                    self.matters_to(lanes[lane], matter, event.span, event.lanes.who(lane), None);
                 }
             });
         }
-        let sources: Vec<Option<Box<[Taint; LANES]>>> =
+        let sources: Vec<Option<Lanes>> =
             event.uses.iter().map(|slot| self.registers.get(&key(*slot)).cloned()).collect();
         let tainted = sources.iter().any(Option::is_some);
         let of = |source: usize, lane: usize| sources[source].as_ref().map_or(Taint::default(), |t| t[lane]);
@@ -41,97 +40,130 @@ impl Values {
                 let LoadedCells { origin, undefined, .. } = cells;
                 self.define(event, |index, lane| {
                     let is_undefined = undefined.contains(&(event.lanes.who(lane).1, index as u32));
-                    Taint { origin, bytes: if is_undefined { 0xf } else { 0 } }
+                    Taint { origin, padding: false, bits: if is_undefined { low(32) } else { 0 } }
                 });
             }
-            OperationKind::Decide | OperationKind::Defined | OperationKind::Atomic => {
-                self.define(event, |_, _| Taint::default())
+            OperationKind::Atomic => {
+                if tainted {
+                    self.combine(event, &of);
+                }
+                self.define(event, |_, _| Taint::default());
             }
-            OperationKind::Load { bytes } => {
-                let loaded = std::mem::take(&mut self.loaded);
-                let who = |lane: usize| event.lanes.who(lane);
-                let found: HashMap<([u32; 3], u32), (u64, Taint)> = loaded
-                    .iter()
-                    .map(|(l, missing, taint)| ((l.block, l.thread), (*missing, *taint)))
-                    .collect();
-                self.define(event, |index, lane| {
-                    if found.is_empty() {
-                        return Taint::default();
-                    }
-                    let Some(&(missing, taint)) = found.get(&who(lane)) else { return Taint::default() };
-                    let part = missing >> (index as u32 * bytes).min(63);
-                    Taint { bytes: (part & ((1 << bytes) - 1)) as u8, ..taint }
-                });
-            }
+            OperationKind::Decide | OperationKind::Defined => self.define(event, |_, _| Taint::default()),
+            OperationKind::Load { bytes } => self.load(event, bytes),
             OperationKind::LoadMatrix => {
                 let any = self.loaded.first().map_or(Taint::default(), |(.., taint)| taint.whole());
                 self.loaded.clear();
                 self.define(event, |_, _| any);
             }
-            _ if !tainted => self.define(event, |_, _| Taint::default()),
-            OperationKind::Copy { bits } => {
-                self.define(event, |_, lane| of(0, lane).part(0, bits.div_ceil(8)));
-            }
-            OperationKind::Pack { bits } => {
-                let (uses, size) = (event.uses.len(), bits / 8);
+            OperationKind::Shuffle => {
+                let sources = std::mem::take(&mut self.sources);
+                let absent = std::mem::take(&mut self.absent);
                 self.define(event, |_, lane| {
-                    (0..uses).fold(Taint::default(), |all, i| {
-                        let part = of(i, lane).part(0, size.max(1));
-                        let bytes = (u32::from(part.bytes) << (i as u32 * size).min(8)) as u8;
-                        all.or(Taint { bytes, ..part })
-                    })
+                    let who = event.lanes.who(lane);
+                    if let Some(&absent) = absent.get(&who) {
+                        return absent;
+                    }
+                    let source = sources.get(&who).copied().unwrap_or(lane as u32 % 32);
+                    if tainted { of(0, lane / 32 * 32 + source as usize) } else { Taint::default() }
+                });
+            }
+            _ if !tainted => self.define(event, |_, _| Taint::default()),
+            OperationKind::Copy { bits } => self.define(event, |_, lane| of(0, lane).part(0, bits)),
+            OperationKind::Pack { bits } => {
+                let uses = event.uses.len();
+                self.define(event, |_, lane| {
+                    let part = |i: usize| of(i, lane).part(0, bits).up(i as u32 * bits);
+                    (0..uses).fold(Taint::default(), |all, i| all.or(part(i)))
                 });
             }
             OperationKind::Unpack { bits } => {
-                self.define(event, |index, lane| of(0, lane).part(index as u32 * bits / 8, bits.div_ceil(8)));
+                self.define(event, |index, lane| of(0, lane).part(index as u32 * bits, bits));
             }
-            OperationKind::Shuffle => {
-                let sources = std::mem::take(&mut self.sources);
-                self.define(event, |_, lane| {
-                    let source = sources.get(&event.lanes.who(lane)).copied().unwrap_or(lane as u32 % 32);
-                    of(0, lane / 32 * 32 + source as usize)
-                });
-            }
-            OperationKind::Collective => {
-                // Of the lanes of a warp, whoever has something that nobody wrote.
-                let uses = event.uses.len();
-                let words = event.lanes.words();
-                let active = |lane: usize| words[lane / 64] >> (lane % 64) & 1 != 0;
-                self.define(event, |_, lane| {
-                    let first = lane / 32 * 32;
-                    let lanes = (first..first + 32).filter(|&lane| active(lane));
-                    let all = lanes.flat_map(|lane| (0..uses).map(move |source| (source, lane)));
-                    all.fold(Taint::default(), |sum, (source, lane)| sum.or(of(source, lane))).whole()
-                });
-            }
+            OperationKind::Collective => self.collective(event, &of),
             OperationKind::Compute => {
                 let uses = event.uses.len();
                 self.define(event, |index, lane| {
                     let all = (0..uses).fold(Taint::default(), |all, source| all.or(of(source, lane)));
-                    if !all.is_any() || event.predicates >> index & 1 != 0 {
-                        return all.whole();
+                    if !all.is_any() {
+                        return all;
                     }
-                    let bytes = depends(event, index, lane, |source| of(source, lane).bytes);
-                    Taint { bytes, ..all }
+                    let bits = depends(event, index, lane, |source| of(source, lane).bits);
+                    Taint { bits, ..all.whole() }
                 });
             }
         }
     }
 
+    /// Values come from memory.
+    fn load(&mut self, event: &OperationEvent, bytes: u32) {
+        let loaded = std::mem::take(&mut self.loaded);
+        let found: HashMap<([u32; 3], u32), (u64, Taint)> =
+            loaded.iter().map(|(l, missing, taint)| ((l.block, l.thread), (*missing, *taint))).collect();
+        self.define(event, |index, lane| {
+            if found.is_empty() {
+                return Taint::default();
+            }
+            let Some(&(missing, taint)) = found.get(&event.lanes.who(lane)) else { return Taint::default() };
+            let missing = missing.checked_shr(index as u32 * bytes).unwrap_or(0) & low(bytes);
+            let bits =
+                (0..8).filter(|byte| missing >> byte & 1 != 0).fold(0, |all, byte| all | 0xff << (8 * byte));
+            Taint { bits, padding: taint.padding && missing != low(bytes), ..taint }
+        });
+    }
+
+    /// Of the lanes of a warp, whoever has something that nobody wrote.
+    fn collective(&mut self, event: &OperationEvent, of: &impl Fn(usize, usize) -> Taint) {
+        let (uses, words) = (event.uses.len(), event.lanes.words());
+        let active = |lane: usize| words[lane / 64] >> (lane % 64) & 1 != 0;
+        self.define(event, |_, lane| {
+            let first = lane / 32 * 32;
+            let lanes = (first..first + 32).filter(|&lane| active(lane));
+            let all = lanes.flat_map(|lane| (0..uses).map(move |source| (source, lane)));
+            let all = all.fold(Taint::default(), |sum, (source, lane)| sum.or(of(source, lane))).whole();
+            if !all.is_any() || uses != 1 {
+                return all;
+            }
+            let undefined =
+                |of_warp: usize| if active(first + of_warp) { of(0, first + of_warp).bits } else { 0 };
+            Taint { bits: depends_on_lanes(event, lane, undefined), ..all }
+        });
+    }
+
     /// Gives the results their taints, by index and lane.
     fn define(&mut self, event: &OperationEvent, taint: impl Fn(usize, usize) -> Taint) {
+        let guards = event.guard.and_then(|guard| {
+            let lanes = self.registers.get(&(event.chunk, event.window, guard.slot))?;
+            Some((guard.lanes, lanes.clone()))
+        });
         for (index, slot) in event.defs.iter().enumerate() {
             let Some(slot) = slot else { continue };
             let key = (event.chunk, event.window, *slot);
             let mut lanes = self.registers.get(&key).cloned();
-            each_lane(event.lanes.words(), |lane| {
-                let taint = taint(index, lane);
-                if taint.is_any() {
-                    lanes.get_or_insert_with(|| Box::new([Taint::default(); LANES]))[lane] = taint;
+            let before = guards.is_some().then(|| lanes.clone()).flatten();
+            let is_predicate = event.predicates >> index.min(31) & 1 != 0;
+            let mut set = |lane: usize, taint: Taint| {
+                let bits = if is_predicate { taint.bits & 1 } else { taint.bits };
+                if bits != 0 {
+                    let lanes = lanes.get_or_insert_with(|| Box::new([Taint::default(); LANES]));
+                    lanes[lane] = Taint { bits, ..taint };
                 } else if let Some(lanes) = &mut lanes {
                     lanes[lane] = Taint::default();
                 }
-            });
+            };
+            each_lane(event.lanes.words(), |lane| set(lane, taint(index, lane)));
+            if let Some((all, guards)) = &guards {
+                each_lane(all.words(), |lane| {
+                    // It is executed, or not: what both ways give is defined.
+                    let guard = guards[lane];
+                    if guard.is_any() {
+                        let old = before.as_ref().map_or(Taint::default(), |before| before[lane]);
+                        let differs = result(event, index, lane)
+                            .map_or(u64::MAX, |new| new ^ event.previous(index, lane));
+                        set(lane, Taint { bits: differs, ..guard }.or(taint(index, lane)).or(old));
+                    }
+                });
+            }
             match lanes {
                 Some(lanes) if lanes.iter().any(|taint| taint.is_any()) => {
                     self.registers.insert(key, lanes);
@@ -147,42 +179,52 @@ impl Values {
         let stored: HashMap<([u32; 3], u32), LaneAccess> =
             self.stored.iter().map(|lane| ((lane.block, lane.thread), *lane)).collect();
         each_lane(event.lanes.words(), |lane| {
-            let Some(access) = stored.get(&event.lanes.who(lane)) else { return };
+            let who = event.lanes.who(lane);
             for element in 0..event.uses.len() {
-                let taint = of(element, lane).part(0, bytes);
+                let taint = of(element, lane).part(0, 8 * bytes);
                 if !taint.is_any() {
                     continue;
                 }
-                if access.space == Space::Global {
+                // Where nobody follows what memory holds, a store is the last that is known of a value.
+                let Some(access) = stored.get(&who).filter(|_| self.follows_memory) else {
+                    self.matters_to(taint, Matter::Output, event.span, who, None);
+                    continue;
+                };
+                if access.space == Space::Global && !taint.padding {
                     self.matters(taint, Matter::Output, event.span, access);
-                } else if let Some(memory) = self.memory(access) {
-                    let first = access.address + u64::from(element as u32 * bytes);
-                    let bytes = (0..8u64).filter(|byte| taint.bytes >> byte & 1 != 0);
-                    memory.tainted.extend(bytes.map(|byte| (first + byte, taint.origin)));
+                } else {
+                    let address = access.address + u64::from(element as u32 * bytes);
+                    self.taint(&LaneAccess { address, ..*access }, taint.bytes().into(), taint);
                 }
+            }
+        });
+    }
+
+    /// They are combined with memory.
+    fn combine(&mut self, event: &OperationEvent, of: &impl Fn(usize, usize) -> Taint) {
+        let combined: HashMap<([u32; 3], u32), LaneAccess> =
+            self.stored.iter().map(|lane| ((lane.block, lane.thread), *lane)).collect();
+        each_lane(event.lanes.words(), |lane| {
+            let who = event.lanes.who(lane);
+            let all = (0..event.uses.len()).fold(Taint::default(), |all, source| all.or(of(source, lane)));
+            if all.is_any() {
+                let address = combined.get(&who).map(|access| access.address);
+                self.matters_to(all, Matter::Combined, event.span, who, address);
             }
         });
     }
 }
 
-/// Which bytes of a result change if those bytes of the sources do that nobody wrote.
-fn depends(event: &OperationEvent, index: usize, lane: usize, bytes: impl Fn(usize) -> u8) -> u8 {
-    let spread =
-        |bytes: u8| (0..8).filter(|bit| bytes >> bit & 1 != 0).fold(0, |all, bit| all | 0xff << (8 * bit));
-    let mut changed = 0u64;
-    let mut first = None;
-    for other in [0, u64::MAX, 0x5555_5555_5555_5555, 0xaaaa_aaaa_aaaa_aaaa] {
-        let values: Vec<u64> = (0..event.uses.len())
-            .map(|source| {
-                let mask = spread(bytes(source));
-                event.value(source, lane) & !mask | other & mask
-            })
-            .collect();
-        let Some(results) = event.compute(&values) else { return 0xff };
-        let result = results[index.min(1)];
-        changed |= result ^ *first.get_or_insert(result);
+/// The result of an operation, where that can be asked for.
+fn result(event: &OperationEvent, index: usize, lane: usize) -> Option<u64> {
+    match event.kind {
+        OperationKind::Copy { bits } => Some(event.value(0, lane) & low(bits)),
+        OperationKind::Compute => {
+            let values: Vec<u64> = (0..event.uses.len()).map(|source| event.value(source, lane)).collect();
+            event.compute(&values).map(|results| results[index.min(1)])
+        }
+        _ => None,
     }
-    (0..8).filter(|byte| changed >> (8 * byte) & 0xff != 0).fold(0, |all, byte| all | 1 << byte)
 }
 
 pub(super) fn each_lane(words: &[u64], mut f: impl FnMut(usize)) {

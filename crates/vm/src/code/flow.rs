@@ -22,6 +22,8 @@ pub(crate) struct Flow<'c> {
     pub decides: Slots,
     /// What computes the result, if that can be asked for.
     pub pure: Option<&'c Pure>,
+    /// The vote or reduction that it is, with its member mask.
+    pub warp: Option<(&'c WarpOp, Option<SlotRef>)>,
     /// Only where the slot holds are those behind the first so many uses read.
     pub optional: Option<(SlotRef, usize)>,
 }
@@ -31,7 +33,7 @@ pub(crate) fn flows(op: &Op) -> SmallVec<[Flow<'_>; 2]> {
     let mut all: SmallVec<[Flow<'_>; 2]> = SmallVec::new();
     let mut add = |kind, uses: &[SlotRef], defs: &[Option<SlotRef>], decides: Slots, pure| {
         let (uses, defs) = (uses.iter().copied().collect(), defs.iter().copied().collect());
-        all.push(Flow { kind, uses, defs, decides, pure, optional: None });
+        all.push(Flow { kind, uses, defs, decides, pure, warp: None, optional: None });
     };
     let none = Slots::new;
     use OperationKind::{Collective, Compute, Copy, Defined, Load, Shuffle, Unpack};
@@ -46,8 +48,8 @@ pub(crate) fn flows(op: &Op) -> SmallVec<[Flow<'_>; 2]> {
         Kind::Resize { dst, src, bits, signed: false } => {
             add(Copy { bits: *bits }, &[*src], &[Some(*dst)], none(), None);
         }
-        Kind::Not { dst, src } => add(Copy { bits: 64 }, &[*src], &[Some(*dst)], none(), None),
-        Kind::Resize { dst, src, .. }
+        Kind::Not { dst, src }
+        | Kind::Resize { dst, src, .. }
         | Kind::Offset { dst, src, .. }
         | Kind::IsSpace { dst, src, .. }
         | Kind::RankOf { dst, src, .. }
@@ -129,7 +131,8 @@ pub(crate) fn flows(op: &Op) -> SmallVec<[Flow<'_>; 2]> {
             add(Defined, &[], &texel.dst, decides, None);
         }
         Kind::Warp { op: warp, members } => {
-            let members = || members.iter().copied().collect::<Slots>();
+            let mask = *members;
+            let members = || mask.iter().copied().collect::<Slots>();
             match &**warp {
                 WarpOp::Shuffle { dst, pred, a, b, c, .. } => {
                     let mut decides = members();
@@ -139,6 +142,7 @@ pub(crate) fn flows(op: &Op) -> SmallVec<[Flow<'_>; 2]> {
                 }
                 WarpOp::Vote { dst, a, .. } | WarpOp::Redux { dst, a, .. } => {
                     add(Collective, &[*a], &[*dst], members(), None);
+                    all[0].warp = Some((&**warp, mask));
                 }
                 WarpOp::Match { dst, pred, a, .. } => add(Collective, &[*a], &[*dst, *pred], members(), None),
                 WarpOp::Elect { dst, pred } => add(Defined, &[], &[*dst, *pred], members(), None),

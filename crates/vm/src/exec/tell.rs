@@ -14,7 +14,8 @@ use crate::footprint::Touch;
 use crate::mask::{Mask, WARP_LANES};
 use crate::memory::resolve_generic;
 use crate::observer::{
-    BlockAccess, BlockAddresses, Compute, EnterEvent, ExitEvent, LaneSet, LaunchObserver, OperationEvent,
+    BlockAccess, BlockAddresses, Compute, EnterEvent, ExitEvent, Guard, LaneSet, LaunchObserver,
+    OperationEvent,
 };
 use crate::registers::SlotRef;
 
@@ -172,12 +173,13 @@ impl Watcher {
         Ok(rest)
     }
 
-    /// Tells of a step of an operation.
+    /// Tells of a step of an operation, which lanes of `mask` execute: of those that come to it, where it has a guard.
     pub(super) fn tell_operation(
         &mut self,
         chunk: &Chunk,
         span: Span,
         flow: &Flow,
+        guard: Option<SlotRef>,
         mask: Mask,
         active: &Active,
     ) {
@@ -196,7 +198,25 @@ impl Watcher {
             Some(slot) if lane < chunk.lanes => chunk.registers.get(active.window, *slot, lane),
             _ => 0,
         };
-        let compute = flow.pure.map(|pure| move |values: &[u64]| (pure.sem)(&pure.picks, values));
+        let previous = |index: usize, lane| match flow.defs.get(index) {
+            Some(Some(slot)) if lane < chunk.lanes => chunk.registers.get(active.window, *slot, lane),
+            _ => 0,
+        };
+        let compute = flow.pure.map(|pure| {
+            move |values: &[u64]| {
+                let of_width = |(value, slot): (&u64, &SlotRef)| slot.width.truncate(*value);
+                let values: SmallVec<[u64; 6]> = values.iter().zip(&flow.uses).map(of_width).collect();
+                let mut results = (pure.sem)(&pure.picks, &values);
+                for (result, slot) in results.iter_mut().zip(&flow.defs) {
+                    *result = slot.map_or(0, |slot| slot.width.truncate(*result));
+                }
+                results
+            }
+        });
+        let combine = |lane: usize, values: &[u64; 32]| {
+            let (op, members) = flow.warp?;
+            chunk.combine(op, members, active, lane, values)
+        };
         let who = |lane| (chunk.block_of(lane), chunk.thread_of(lane) as u32);
         let event = OperationEvent {
             span,
@@ -208,7 +228,13 @@ impl Watcher {
             predicates: predicates.fold(0, |all, (_, index)| all | 1 << index),
             decides: &decides,
             lanes: LaneSet { words: mask.words(), who: &who },
+            guard: guard.map(|slot| Guard {
+                slot: slot.index,
+                lanes: LaneSet { words: active.mask.words(), who: &who },
+            }),
             values: &values,
+            previous: &previous,
+            combine: &combine,
             compute: compute.as_ref().map(|compute| compute as Compute),
         };
         self.tell_and_ask(|observer| observer.operation(&event));

@@ -214,14 +214,30 @@ impl Chunk<'_> {
         let predicate = self.registers.predicate(active.window, a);
         let predicate = active.mask & if negated { !predicate } else { predicate };
         self.write_warps(dst, members, active, |warp, members| {
-            let votes = predicate.warp(warp) & members;
-            match mode {
-                VoteMode::All => u64::from(votes == members),
-                VoteMode::Any => u64::from(votes != 0),
-                VoteMode::Uniform => u64::from(votes == members || votes == 0),
-                VoteMode::Ballot => votes.into(),
-            }
+            vote_result(mode, predicate.warp(warp) & members, members)
         });
+    }
+
+    /// What a vote or a reduction would give a lane if the lanes of its warp had these values.
+    pub(super) fn combine(
+        &self,
+        op: &WarpOp,
+        members: Option<SlotRef>,
+        active: &Active,
+        lane: usize,
+        values: &[u64; 32],
+    ) -> Option<u64> {
+        let members = self.members(members, active, lane);
+        match *op {
+            WarpOp::Vote { mode, negated, .. } => {
+                let votes = ones(members).filter(|&of_warp| (values[of_warp] & 1 != 0) != negated);
+                Some(vote_result(mode, votes.fold(0, |all, of_warp| all | 1 << of_warp), members))
+            }
+            WarpOp::Redux { op, ty, nan, abs, .. } => {
+                Some(Reduce { op, ty, nan, abs }.all(ones(members).map(|of_warp| values[of_warp] as u32)))
+            }
+            _ => None,
+        }
     }
 
     /// `match` (PTX ISA, "match.sync").
@@ -319,6 +335,16 @@ impl Chunk<'_> {
         if let Some(pred) = pred {
             self.registers.set_predicate(active.window, pred, leaders, active.mask);
         }
+    }
+}
+
+/// What members of a warp get, of which some vote for it.
+fn vote_result(mode: VoteMode, votes: u32, members: u32) -> u64 {
+    match mode {
+        VoteMode::All => u64::from(votes == members),
+        VoteMode::Any => u64::from(votes != 0),
+        VoteMode::Uniform => u64::from(votes == members || votes == 0),
+        VoteMode::Ballot => votes.into(),
     }
 }
 

@@ -261,7 +261,7 @@ impl Watcher {
             };
             let lanes: Vec<WarpLane> = mask.into_iter().map(lane).collect();
             let event = WarpEvent { block: chunk.ctaid_of(block), kind, span, lanes: &lanes };
-            self.observer.tell(|observer| observer.warp(&event));
+            self.tell_and_ask(|observer| observer.warp(&event));
         }
     }
 
@@ -436,18 +436,26 @@ impl Observer for Watcher {
         active: &Active,
     ) -> Step {
         let op = &block.ops[index];
-        if block.accesses[index].is_empty() && !has_effect(&op.kind) && !self.watches_operations() {
+        // It only gives registers values.
+        let is_plain = block.accesses[index].is_empty() && !has_effect(&op.kind);
+        if is_plain && !self.watches_operations() {
             return Ok(());
         }
         let mut mask = active.mask;
         if let Some(guard) = op.guard {
-            if self.watches_operations() {
+            if self.watches_operations() && !is_plain {
                 let (kind, uses, defs) = (OperationKind::Decide, SmallVec::new(), SmallVec::new());
                 let decides = [guard.slot].into_iter().collect();
-                let flow = Flow { kind, uses, defs, decides, pure: None, optional: None };
-                self.tell_operation(chunk, op.span, &flow, active.mask, active);
+                let flow = Flow { kind, uses, defs, decides, pure: None, warp: None, optional: None };
+                self.tell_operation(chunk, op.span, &flow, None, active.mask, active);
             }
             mask &= chunk.holds(guard, active);
+        }
+        if is_plain {
+            for flow in flows(op) {
+                self.tell_operation(chunk, op.span, &flow, op.guard.map(|guard| guard.slot), mask, active);
+            }
+            return Ok(());
         }
         if mask.is_empty() {
             return Ok(());
@@ -520,7 +528,7 @@ impl Observer for Watcher {
         self.tell_effect(chunk, shared, op, mask, active);
         if self.watches_operations() {
             for flow in flows(op) {
-                self.tell_operation(chunk, op.span, &flow, mask, active);
+                self.tell_operation(chunk, op.span, &flow, None, mask, active);
             }
         }
         Ok(())
@@ -568,8 +576,8 @@ impl Observer for Watcher {
             };
             if !decides.is_empty() || !defs.is_empty() {
                 let (kind, uses) = (OperationKind::Decide, SmallVec::new());
-                let flow = Flow { kind, uses, defs, decides, pure: None, optional: None };
-                self.tell_operation(chunk, span, &flow, active.mask, active);
+                let flow = Flow { kind, uses, defs, decides, pure: None, warp: None, optional: None };
+                self.tell_operation(chunk, span, &flow, None, active.mask, active);
             }
         }
         let (arrivals, waits) = match &block.terminator {
