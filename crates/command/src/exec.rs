@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
+use ptxvm::Suppressions;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::Call;
-use super::options::ExecOptions;
+use super::options::{ExecOptions, FilterOptions};
 use super::profile::{Modules, OfModule};
 use super::report::{Failure, say};
 use super::runtime::has_static_runtime;
@@ -54,6 +55,12 @@ pub fn exec(options: &ExecOptions, call: &Call) -> Result<u8, Failure> {
     if let Some(tools) = &options.tool {
         command.env("PTXVM_TOOL", tools);
     }
+    if let Some(file) = &options.suppressions {
+        Suppressions::read(file).map_err(|error| Failure::usage(format!("--suppressions: {error}")))?;
+        let file = std::fs::canonicalize(file).unwrap_or_else(|_| file.clone());
+        command.env("PTXVM_SUPPRESSIONS", file);
+    }
+    options.filter.set_environment(&mut command);
     if options.profile.is_some() {
         // A launch can have a profile or tools, not both.
         command.env("PTXVM_PROFILE", "1").env_remove("PTXVM_TOOL");
@@ -83,7 +90,28 @@ pub fn exec(options: &ExecOptions, call: &Call) -> Result<u8, Failure> {
     if !options.quiet {
         report.say();
     }
-    Ok(exit_code(status))
+    Ok(options.error_exitcode.filter(|_| report.errors > 0).unwrap_or_else(|| exit_code(status)))
+}
+
+impl FilterOptions {
+    /// Tells the driver.
+    fn set_environment(&self, command: &mut Command) {
+        for (name, patterns) in [
+            ("PTXVM_KERNEL_NAME", &self.kernel_name),
+            ("PTXVM_KERNEL_NAME_EXCLUDE", &self.kernel_name_exclude),
+        ] {
+            if !patterns.is_empty() {
+                command.env(name, patterns.join("\n"));
+            }
+        }
+        for (name, number) in
+            [("PTXVM_LAUNCH_SKIP", self.launch_skip), ("PTXVM_LAUNCH_COUNT", self.launch_count)]
+        {
+            if let Some(number) = number {
+                command.env(name, number.to_string());
+            }
+        }
+    }
 }
 
 /// The program's own exit code; as shells have it for one that a signal ended.
@@ -185,6 +213,8 @@ struct Report {
     /// Of all processes.
     kernels: Vec<Kernel>,
     faults: Vec<Fault>,
+    /// Faults, and what tools found and call an error.
+    errors: u64,
     not_supported: Vec<String>,
     /// What each process with a driver said.
     processes: Vec<serde_json::Value>,
@@ -197,6 +227,7 @@ struct OfProcess {
     call_seconds: f64,
     kernels: Vec<Kernel>,
     faults: Vec<Fault>,
+    errors: u64,
     not_supported: Vec<String>,
     #[serde(default)]
     profiles: Vec<OfModule>,
@@ -227,7 +258,7 @@ impl Report {
         let mut modules = Modules::default();
         let mut kernels: BTreeMap<String, Kernel> = BTreeMap::new();
         let (mut faults, mut not_supported) = (Vec::new(), Vec::new());
-        let (mut calls, mut call_seconds) = (0, 0.0);
+        let (mut calls, mut call_seconds, mut errors) = (0, 0.0, 0);
         for value in &mut processes {
             let Ok(process) = OfProcess::deserialize(&*value) else { continue };
             // A profile has a file of its own.
@@ -244,6 +275,7 @@ impl Report {
             calls += process.calls;
             call_seconds += process.call_seconds;
             faults.extend(process.faults);
+            errors += process.errors;
             not_supported.extend(process.not_supported);
         }
         not_supported.sort();
@@ -259,6 +291,7 @@ impl Report {
             call_seconds,
             kernels,
             faults,
+            errors,
             not_supported,
             processes,
         };

@@ -213,6 +213,12 @@ pub struct RunOptions {
     /// (memcheck is always on). What they find goes to stderr; an error among it makes the exit code 3
     #[arg(long, value_name = "NAMES", default_value = "memcheck")]
     pub tool: ptxvm::Tools,
+    /// Findings that are known, and not told: a file with a line for each, see docs/tools.md
+    #[arg(long, value_name = "FILE")]
+    pub suppressions: Option<PathBuf>,
+    /// Exit with this code if the kernel faulted, or a tool found an error [default: 3]
+    #[arg(long, value_name = "N")]
+    pub error_exitcode: Option<u8>,
     /// What executes the kernel: the fast interpreter, or one thread at a time as the manual reads
     #[arg(long, value_enum, default_value_t = EngineName::Interpreter)]
     pub engine: EngineName,
@@ -359,13 +365,39 @@ Examples:
   ptxvm exec --device sm_80 -- python -m pytest tests/gpu
   ptxvm exec --report report.json -- ./a.out --size 1024
   ptxvm exec --tool racecheck,initcheck -- ./a.out
+  ptxvm exec --tool all --error-exitcode 1 --suppressions known.supp -- ./a.out
+  ptxvm exec --tool racecheck --kernel-name kns=reduce --launch-count 10 -- python train.py
   ptxvm exec --profile slow.html -- python train.py
 
-Exit codes: the program's; 128 and its number if a signal ended it; 2 it cannot be started.";
+Exit codes: the program's; 128 and its number if a signal ended it; 2 it cannot be started; with --error-exitcode N: N if a kernel
+faulted, or a tool found an error (not for warnings).";
 
 /// Reads the value of `--tool` for a program, which gets it as it is.
 fn parse_tools(text: &str) -> Result<String, String> {
     text.parse::<ptxvm::Tools>().map(|_| text.to_owned())
+}
+
+/// Reads a list of patterns for names of kernels, which the driver gets as it is.
+fn parse_patterns(text: &str) -> Result<String, String> {
+    text.parse::<ptxvm::KernelPatterns>().map(|_| text.to_owned())
+}
+
+/// Which launches of a program the tools check.
+#[derive(Args, Debug)]
+pub struct FilterOptions {
+    /// Check these kernels only: kernel_name=NAME (kne=), kernel_substring=PART (kns=), separated by commas, or regex=REGEX; of the name
+    /// in PTX, or demangled. May be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_patterns)]
+    pub kernel_name: Vec<String>,
+    /// Do not check these kernels
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_patterns)]
+    pub kernel_name_exclude: Vec<String>,
+    /// Do not check the first N launches of these kernels
+    #[arg(long, short = 's', value_name = "N")]
+    pub launch_skip: Option<u64>,
+    /// Check N launches of these kernels at most; 0: all
+    #[arg(long, short = 'c', value_name = "N")]
+    pub launch_count: Option<u64>,
 }
 
 /// `ptxvm exec`
@@ -381,6 +413,15 @@ pub struct ExecOptions {
     /// Tools that watch every launch, as those of `ptxvm run --tool`
     #[arg(long, value_name = "NAMES", conflicts_with = "profile", value_parser = parse_tools)]
     pub tool: Option<String>,
+    /// Which launches they check
+    #[command(flatten)]
+    pub filter: FilterOptions,
+    /// Findings that are known, and not told: a file with a line for each, see docs/tools.md
+    #[arg(long, value_name = "FILE")]
+    pub suppressions: Option<PathBuf>,
+    /// Exit with this code if a kernel faulted, or a tool found an error, whatever the program's is
+    #[arg(long, value_name = "N")]
+    pub error_exitcode: Option<u8>,
     /// Write where the time of all kernels goes, line by line: .html, .json or .txt
     #[arg(long, value_name = "FILE", value_parser = parse_file)]
     pub profile: Option<PathBuf>,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use check::module::Function;
 use diag::SourceFile;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use ptxvm::{Error, Fault, Located, Module, demangle, short_name, signature};
+use ptxvm::{Error, Fault, Located, Module, Suppressions, demangle, short_name, signature};
 use serde_json::json;
 
 use super::arguments::Arguments;
@@ -25,6 +25,9 @@ use super::{check as check_command, input, summary, tool};
 /// Everything that the exit codes tell apart.
 pub fn run(options: &RunOptions) -> Result<(), Failure> {
     options.check()?;
+    let known = options.suppressions.as_deref().map(Suppressions::read).transpose();
+    let known =
+        known.map_err(|error| Failure::usage(format!("--suppressions: {error}")))?.unwrap_or_default();
     let module = compile(options)?.for_tools(options.tool);
     let kernel = choose(&module, options.entry.as_deref())?;
     let mut values = Arguments::resolve(kernel, &options.args)?;
@@ -52,7 +55,7 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
                 if matches!(error, Error::Cancelled { .. }) && last.as_ref().is_some_and(Session::is_unread) {
                     return Err(Failure::silent(code::CLOSED));
                 }
-                let findings = last.as_ref().map_or(Vec::new(), |session| session.findings(&module));
+                let findings = last.as_ref().map_or(Vec::new(), |session| session.findings(&module, &known));
                 tool::show(&findings);
                 let failure = stopped(&error, options, last.as_ref(), &values, &findings);
                 if let Some(report) = last.and_then(|session| session.profile(&module, options))
@@ -69,12 +72,12 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
     if let Some(session) = &last {
         session.deliver(&values, options)?;
     }
-    let findings = last.as_ref().map_or(Vec::new(), |session| session.findings(&module));
+    let findings = last.as_ref().map_or(Vec::new(), |session| session.findings(&module, &known));
     tool::show(&findings);
     let profile = last.and_then(|session| session.profile(&module, options));
     summary::print_summary(kernel, options, &reports, profile.as_ref(), &findings)?;
     match tool::has_errors(&findings) {
-        true => Err(Failure::silent(code::FAULT)),
+        true => Err(Failure::silent(options.error_exitcode.unwrap_or(code::FAULT))),
         false => Ok(()),
     }
 }
@@ -280,7 +283,7 @@ fn stopped(
                 let _ = print(tool::add_to(object, options, findings));
             }
             say_text(&error.render(stderr_color()));
-            Failure::silent(code::FAULT)
+            Failure::silent(options.error_exitcode.unwrap_or(code::FAULT))
         }
         Error::Unsupported { source, .. } | Error::Undefined { source, .. } => {
             if options.format == Format::Json {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use check::module::Function;
-use ptxvm::{Arg, Buffer, Checker, Device, Error, LaunchReport, Located, Module, Profile};
+use ptxvm::{Arg, Buffer, Checker, Device, Error, LaunchReport, Located, Module, Profile, Suppressions};
 
 use super::arguments::{Arguments, Place};
 use super::array::{HostArray, show_shape};
@@ -172,9 +172,13 @@ impl Session {
         if !options.tool.is_empty() {
             let checker = Checker::shared(options.tool);
             for (value, buffers) in values.values.iter().zip(&self.buffers) {
-                if let (Value::Zeros { undefined: true, .. }, [buffer, ..]) = (value, &buffers[..]) {
-                    let mut checker = checker.lock().unwrap_or_else(PoisonError::into_inner);
-                    checker.undefined_memory(buffer.address(), buffer.bytes());
+                let mut checker = checker.lock().unwrap_or_else(PoisonError::into_inner);
+                for buffer in buffers {
+                    if matches!(value, Value::Zeros { undefined: true, .. }) {
+                        checker.undefined_memory(buffer.address(), buffer.bytes());
+                    } else {
+                        checker.defined_memory(buffer.address(), buffer.bytes());
+                    }
                 }
             }
             launch = launch.check(self.checker.insert(checker));
@@ -182,9 +186,11 @@ impl Session {
         launch.run()
     }
 
-    /// What the tools found.
-    pub fn findings(&self, module: &Module) -> Vec<Located> {
-        self.checker.as_ref().map_or(Vec::new(), |checker| module.findings(checker))
+    /// What the tools found, and is not known.
+    pub fn findings(&self, module: &Module, known: &Suppressions) -> Vec<Located> {
+        let mut found = self.checker.as_ref().map_or(Vec::new(), |checker| module.findings(checker));
+        found.retain(|found| !known.has(found));
+        found
     }
 
     fn console(&self, to: impl Write + Send + 'static, cancel: &Arc<AtomicBool>) -> ptxvm::Output {

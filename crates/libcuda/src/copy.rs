@@ -92,12 +92,14 @@ pub struct Copy {
     pub to: Side,
     /// Bytes of a row, rows of a slice, slices.
     pub extents: [u64; 3],
+    /// The call of the program, where somebody wants to know.
+    pub by: Option<std::sync::Arc<str>>,
 }
 
 impl Copy {
     /// A copy of so many bytes in one piece.
     pub fn linear(to: Place, from: Place, bytes: u64) -> Copy {
-        Copy { from: Side::linear(from), to: Side::linear(to), extents: [bytes, 1, 1] }
+        Copy { from: Side::linear(from), to: Side::linear(to), extents: [bytes, 1, 1], by: None }
     }
 
     /// Checks it.
@@ -150,6 +152,16 @@ impl Copy {
         self.extents.contains(&0)
     }
 
+    /// The same for a program that is called now, if it can be that nobody wrote what is copied to the host.
+    fn noted(mut self) -> Copy {
+        if crate::initialized::is_wanted()
+            && matches!((&self.to.place, &self.from.place), (Place::Host(_), Place::Device(_)))
+        {
+            self.by = crate::origin::caller().map(Into::into);
+        }
+        self
+    }
+
     /// Does it.
     ///
     /// # Errors
@@ -168,6 +180,8 @@ impl Copy {
                 while left > 0 {
                     let part = left.min(self.from.place.rest(from)?).min(self.to.place.rest(to)?);
                     copy_bytes(&self.to.place, to, &self.from.place, from, part)?;
+                    let sides = ((&self.to.place, to), (&self.from.place, from));
+                    crate::initialized::copied(sides.0, sides.1, part, self.by.as_deref());
                     (from, to, left) = (from + part, to + part, left - part);
                 }
             }
@@ -226,7 +240,7 @@ pub fn copy_now(stream: &Stream, copy: Copy) -> Result<(), Status> {
         return Ok(());
     }
     copy.check()?;
-    stream.submit_and_wait(Operation::Copy(Box::new(copy)))
+    stream.submit_and_wait(Operation::Copy(Box::new(copy.noted())))
 }
 
 /// Does a copy in a stream. Memory of the program that is not pinned is read now, and written before this returns (CUDA Driver
@@ -236,6 +250,7 @@ pub fn copy_later(stream: &Stream, mut copy: Copy) -> Result<(), Status> {
         return Ok(());
     }
     copy.check()?;
+    copy = copy.noted();
     if stream.is_capturing() {
         return stream.submit(Operation::Copy(Box::new(copy)));
     }
@@ -297,6 +312,7 @@ impl Fill {
                 let part = left.min(driver.allocations.rest(at));
                 let filled = driver.machine.fill(at, pattern, part);
                 filled.map_err(|_| Status::CUDA_ERROR_ILLEGAL_ADDRESS)?;
+                crate::initialized::written(at, part);
                 (at, left) = (at + part, left - part);
             }
         }
@@ -493,7 +509,7 @@ fn boxed(from: &Described, to: &Described, extents: [usize; 3]) -> Result<Copy, 
     if extents.contains(&0) {
         return Ok(Copy::linear(Place::Bytes([].into()), Place::Bytes([].into()), 0));
     }
-    Ok(Copy { from: from.side(lengths)?, to: to.side(lengths)?, extents })
+    Ok(Copy { from: from.side(lengths)?, to: to.side(lengths)?, extents, by: None })
 }
 
 /// The stream for copies that name none.

@@ -94,12 +94,13 @@ impl KernelLaunch {
             config.profile.clone_from(&function.module.profile);
             config.cluster = self.cluster;
         });
-        let checker = crate::tool::checker();
-        let launch = checker.iter().fold(launch, |launch, checker| launch.check(checker));
+        crate::initialized::look_at_host();
+        let check = crate::tool::check(function.name());
+        let launch = check.iter().fold(launch, |launch, check| launch.check(&check.checker));
         let start = Instant::now();
         let result = launch.run();
-        if let Some(checker) = checker {
-            crate::tool::tell(function.name(), &function.module.loaded.module().findings(&checker));
+        if let Some(check) = check.filter(|check| check.is_told) {
+            crate::tool::tell(function.name(), &function.module.loaded.module().findings(&check.checker));
         }
         crate::report::launched(function.name(), start);
         let tell = |error: &ptxvm::Error| {

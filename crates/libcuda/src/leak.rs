@@ -28,7 +28,10 @@ pub fn note(address: u64, origin: impl FnOnce() -> String) {
 /// Tells of everything that is live: of a context, or of all. Allocations of one place in the program are one finding.
 pub fn tell(context: Option<u64>) {
     let Ok(driver) = crate::driver::driver() else { return };
-    if !is_wanted() || crate::process::is_forked() {
+    if !is_wanted()
+        || crate::process::is_forked()
+        || crate::tool::suppressions().has_kind(FindingKind::DriverLeak)
+    {
         return;
     }
     let origins = ORIGINS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -46,5 +49,6 @@ pub fn tell(context: Option<u64>) {
         let what = if count == 1 { "an allocation" } else { "allocations" };
         let many = if count == 1 { String::new() } else { format!("{count} ") };
         log!(error, "error[{code}]: {many}{what} of {bytes} bytes, never given back: {origin}");
+        crate::report::count_error();
     }
 }

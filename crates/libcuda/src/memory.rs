@@ -80,6 +80,7 @@ impl Allocations {
             self.used.fetch_add(bytes, Ordering::Relaxed);
         }
         self.live.write().unwrap_or_else(PoisonError::into_inner).insert(base, allocation);
+        crate::initialized::allocated(base, bytes, kind);
     }
 
     /// Forgets the allocation that begins here, if it is of a kind.
@@ -87,6 +88,7 @@ impl Allocations {
         let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);
         let allocation = *live.get(&base).filter(|allocation| kind(allocation.kind))?;
         live.remove(&base);
+        crate::initialized::freed(base);
         if allocation.kind.is_of_device() {
             self.used.fetch_sub(allocation.bytes, Ordering::Relaxed);
         }
@@ -163,11 +165,12 @@ impl Allocations {
         live.retain(|_, allocation| {
             let goes = allocation.context == context && allocation.kind != Kind::Mapped;
             if goes {
+                crate::initialized::freed(allocation.base);
                 if allocation.kind.is_of_device() {
                     self.used.fetch_sub(allocation.bytes, Ordering::Relaxed);
                 }
                 if !matches!(allocation.kind, Kind::Variable | Kind::Array) {
-                    let _ = driver.machine.free(allocation.base);
+                    let _ = give_back(driver, allocation.base);
                 }
             }
             !goes
@@ -196,7 +199,15 @@ pub fn allocate(context: &Context, bytes: usize, kind: Kind, what: &str) -> Resu
     };
     let name = format!("allocation {number} ({origin})");
     let out_of_memory = |_| Status::CUDA_ERROR_OUT_OF_MEMORY;
+    let known_as = name.clone();
     let base = match kind {
+        Kind::Managed | Kind::Host(_) if let Some(start) = crate::initialized::host_memory(bytes) => {
+            let address = start.as_ptr().expose_provenance() as u64;
+            // SAFETY: these pages are unmapped when the memory has been freed.
+            let mapped = unsafe { driver.machine.map_at(address, start, bytes, name) };
+            mapped.map_err(|_| Status::CUDA_ERROR_OUT_OF_MEMORY)?;
+            address
+        }
         Kind::Managed | Kind::Host(_) => {
             let start = driver.machine.allocate_shared_with_host(bytes, name).map_err(out_of_memory)?;
             start.as_ptr().expose_provenance() as u64
@@ -205,6 +216,7 @@ pub fn allocate(context: &Context, bytes: usize, kind: Kind, what: &str) -> Resu
     };
     driver.allocations.insert(base, bytes, kind, context);
     crate::leak::note(base, || origin);
+    crate::initialized::named(base, &known_as);
     Ok(base)
 }
 
@@ -222,7 +234,15 @@ pub fn free(address: u64) -> Result<(), Status> {
     let is_ours = |kind| matches!(kind, Kind::Device | Kind::Managed | Kind::Pool);
     let freed = driver.allocations.remove(address, is_ours).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
     crate::pool::released(address, freed.bytes);
-    driver.machine.free(address).map_err(|_| Status::CUDA_ERROR_INVALID_VALUE)
+    give_back(driver, address)
+}
+
+/// Gives memory back to the machine, and to the host what is its own.
+fn give_back(driver: &Driver, address: u64) -> Result<(), Status> {
+    let freed = driver.machine.free(address).map_err(|_| Status::CUDA_ERROR_INVALID_VALUE);
+    // SAFETY: all work that may use it is done, as for all that is freed.
+    unsafe { crate::host_pages::unmap(address) };
+    freed
 }
 
 /// Rows of a pitched allocation begin at multiples of this.
@@ -440,7 +460,7 @@ api! { API:
         let address = pointer.addr() as u64;
         let found = driver.allocations.remove(address, |kind| matches!(kind, Kind::Host(_)));
         found.ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
-        driver.machine.free(address).map_err(|_| Status::CUDA_ERROR_INVALID_VALUE)
+        give_back(driver, address)
     }
     /// Lets kernels reach memory of the program.
     cuMemHostRegister 6050 "cuMemHostRegister_v2" (pointer: *mut c_void, bytes: usize, flags: c_uint) {

@@ -103,6 +103,7 @@ impl Module {
             0 => None,
             bytes => {
                 let address = allocate(context, bytes as usize, Kind::Device, ".const memory")?;
+                crate::initialized::written(address, bytes);
                 let mut contents = vec![0; bytes as usize];
                 let _ = loaded.read_const(vm::CONST_WINDOW, &mut contents);
                 let _ = driver.machine.write(address, &contents);

@@ -23,6 +23,8 @@ struct Kernel {
 struct Known {
     kernels: BTreeMap<String, Kernel>,
     faults: Vec<(String, String)>,
+    /// Faults, and what tools found and call an error.
+    errors: u64,
     unsupported: Vec<String>,
 }
 
@@ -109,6 +111,7 @@ fn render(known: &Known) -> Value {
         "call_seconds": Duration::from_nanos(CALL_NANOSECONDS.load(Ordering::Relaxed)).as_secs_f64(),
         "kernels": kernels.collect::<Vec<_>>(),
         "faults": faults.collect::<Vec<_>>(),
+        "errors": known.errors,
         "not_supported": known.unsupported,
         "profiles": crate::profile::render(),
     })
@@ -130,6 +133,19 @@ pub fn launched(kernel: &str, start: Instant) {
 
 /// Notes what went wrong in a launch.
 pub fn failed(kernel: &str, message: &str) {
+    count_error();
+    warned(kernel, message);
+}
+
+/// Notes that something is wrong.
+pub fn count_error() {
+    if let Some(known) = known().as_mut() {
+        known.errors += 1;
+    }
+}
+
+/// Notes what may be wrong in a launch.
+pub fn warned(kernel: &str, message: &str) {
     if let Some(known) = known().as_mut()
         && known.faults.len() < MOST_FAULTS
     {

@@ -74,6 +74,7 @@ impl Value {
         let bytes = self.value.to_le_bytes();
         let written = driver()?.machine.write(self.address, &bytes[..self.bytes]);
         written.map_err(|_| Status::CUDA_ERROR_ILLEGAL_ADDRESS)?;
+        crate::initialized::written(self.address, self.bytes as u64);
         if self.address >= DEVICE_BASE {
             crate::module::written(self.address, self.bytes as u64);
         }

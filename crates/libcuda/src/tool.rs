@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use ptxvm::{Checker, Color, Located, Tool, Tools};
+use ptxvm::{Checker, Color, LaunchFilter, Located, Severity, Suppressions, Tool, Tools};
 
 use crate::log::log;
 
@@ -19,10 +19,49 @@ pub fn tools() -> Tools {
     })
 }
 
+/// What watches a launch.
+pub struct Check {
+    pub checker: Arc<Mutex<Checker>>,
+    /// What it finds is told.
+    pub is_told: bool,
+}
+
 /// A checker for a launch, if the environment asks for one.
-pub fn checker() -> Option<Arc<Mutex<Checker>>> {
+pub fn check(kernel: &str) -> Option<Check> {
+    static FILTER: OnceLock<LaunchFilter> = OnceLock::new();
     let tools = tools();
-    (!tools.is_empty()).then(|| Checker::shared(tools))
+    if tools.is_empty() {
+        return None;
+    }
+    let filter = FILTER.get_or_init(|| {
+        LaunchFilter::from_environment().unwrap_or_else(|message| {
+            log!(error, "{message}");
+            LaunchFilter::default()
+        })
+    });
+    let is_told = filter.admits(kernel);
+    // What kernels write that are not checked is written for others nevertheless.
+    let tools = match is_told {
+        true => tools,
+        false if tools.has(Tool::Initcheck) => Tools::default().with(Tool::Initcheck),
+        false => return None,
+    };
+    let mut checker = Checker::new(tools);
+    checker.set_memory(crate::initialized::memory());
+    Some(Check { checker: Arc::new(Mutex::new(checker)), is_told })
+}
+
+/// The findings that are not told: those of the file that `PTXVM_SUPPRESSIONS` names.
+pub fn suppressions() -> &'static Suppressions {
+    static SUPPRESSIONS: OnceLock<Suppressions> = OnceLock::new();
+    SUPPRESSIONS.get_or_init(|| {
+        let path = std::env::var_os("PTXVM_SUPPRESSIONS").filter(|path| !path.is_empty());
+        let read = path.map(|path| Suppressions::read(path.as_ref()));
+        read.unwrap_or_else(|| Ok(Suppressions::default())).unwrap_or_else(|message| {
+            log!(error, "PTXVM_SUPPRESSIONS: {message}");
+            Suppressions::default()
+        })
+    })
 }
 
 /// What makes findings the same: the kernel, the kind, and the places.
@@ -31,7 +70,7 @@ type Key = (String, &'static str, u32, Option<u32>);
 /// Says what was found, unless it was said before.
 pub fn tell(kernel: &str, findings: &[Located]) {
     static SAID: Mutex<Option<HashSet<Key>>> = Mutex::new(None);
-    for found in findings {
+    for found in findings.iter().filter(|found| !suppressions().has(found)) {
         let finding = &found.finding;
         let second = finding.second.map(|site| site.span.start);
         let key = (kernel.to_owned(), finding.kind.code(), finding.first.span.start, second);
@@ -39,7 +78,10 @@ pub fn tell(kernel: &str, findings: &[Located]) {
         if said.get_or_insert_default().insert(key) {
             let message = found.render(Color::Never);
             log!(error, "{}", message.trim_end());
-            crate::report::failed(kernel, message.trim_end());
+            match finding.kind.severity() {
+                Severity::Error => crate::report::failed(kernel, message.trim_end()),
+                _ => crate::report::warned(kernel, message.trim_end()),
+            }
         }
     }
 }

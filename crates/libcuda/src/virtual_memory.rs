@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys::{CUdeviceptr, CUmemAccessDesc, CUmemAllocationProp, CUmemLocation};
@@ -25,6 +26,8 @@ struct Physical {
     start: NonNull<u8>,
     bytes: usize,
     properties: CUmemAllocationProp,
+    /// It has been mapped somewhere.
+    is_used: AtomicBool,
 }
 
 // SAFETY: it is plain bytes; who maps them knows who uses them.
@@ -39,7 +42,7 @@ impl Physical {
         // SAFETY: it asks for new memory at any address.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, PROTECTION, FLAGS, -1, 0) };
         let start = NonNull::new(start.cast::<u8>()).filter(|_| start != libc::MAP_FAILED)?;
-        Some(Physical { start, bytes, properties })
+        Some(Physical { start, bytes, properties, is_used: AtomicBool::new(false) })
     }
 }
 
@@ -178,7 +181,15 @@ api! { API:
         let name = "mapped memory (cuMemMap)";
         driver()?.machine.map_at(address, physical.start.add(offset), bytes as u64, name).map_err(|_| INVALID)?;
         driver()?.allocations.insert(address, bytes as u64, Kind::Mapped, &context);
-        range.mapped.insert(address, Mapping { bytes: bytes as u64, physical });
+        let is_used = physical.is_used.swap(true, Ordering::Relaxed);
+        range.mapped.insert(address, Mapping { bytes: bytes as u64, physical: Arc::clone(&physical) });
+        if is_used {
+            // What is written at one of several addresses is not seen at the others: all count as written.
+            let mappings = ranges.values().flat_map(|range| &range.mapped);
+            for (&at, mapping) in mappings.filter(|(_, mapping)| Arc::ptr_eq(&mapping.physical, &physical)) {
+                crate::initialized::written(at, mapping.bytes);
+            }
+        }
         Ok(())
     }
     /// Takes what is mapped at addresses away.

@@ -76,6 +76,7 @@
 mod device;
 mod element;
 mod error;
+mod filter;
 mod finding;
 mod launch;
 mod loaded;
@@ -92,6 +93,7 @@ pub use device::Device;
 pub use diag::{Code, Color, Diagnostic, Severity, SourceFile};
 pub use element::Element;
 pub use error::{ArgumentError, Error, Named, Stopped};
+pub use filter::{KernelPatterns, LaunchFilter, Suppressions};
 pub use finding::{Located, PlaceInSource};
 pub use half::{bf16, f16};
 pub use ir::Options as LowerOptions;
@@ -106,7 +108,7 @@ pub use sem::tensormap as tensor_map;
 pub use sem::texture::{AddressMode, Channel, Filter, ImageDescriptor, ImageError, Sampler, TexelFormat};
 pub use stream::{Event, Pending, Stream};
 pub use texture::{Image, Region, SamplerState, Surface, Texture};
-pub use tools::{Checker, Finding, FindingKind, Site, Tool, Tools};
+pub use tools::{Checker, Finding, FindingKind, GlobalMemory, Site, Tool, Tools, is_padding};
 pub use vm::{
     AccessEvent, AccessKind, Accesses, AsyncEvent, AsyncStep, BarrierArrival, BarrierRelease, BarrierWait,
     BlockAccess, BlockAddresses, Completion, CopyGroup, CopyGroupEvent, Counts, DeviceCall, DeviceFunction,

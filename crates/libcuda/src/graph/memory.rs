@@ -57,6 +57,7 @@ impl GraphMemory {
         let allocated = driver.machine.allocate_at(self.address, bytes, self.name.as_str());
         allocated.map_err(|_| Status::CUDA_ERROR_OUT_OF_MEMORY)?;
         driver.allocations.insert(self.address, bytes, Kind::Pool, &self.context);
+        crate::initialized::named(self.address, &self.name);
         crate::pool::used_by_graph(self.context.device, self.address, bytes);
         Ok(())
     }

@@ -1,0 +1,146 @@
+//! `PTXVM_TOOL=initcheck`: which bytes of device memory the program, or a kernel, has written.
+//!
+//! All launches of the process share it. What the host does with memory that the device reaches at the same address nobody sees: a page of it
+//! (`host_pages.rs`) counts as written as soon as anybody has touched it.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ptr::NonNull;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use ptxvm::{FindingKind, GlobalMemory, Tool, is_padding};
+
+use crate::copy::Place;
+use crate::log::log;
+use crate::memory::Kind;
+
+static MEMORY: LazyLock<Arc<Mutex<GlobalMemory>>> = LazyLock::new(Arc::default);
+
+/// What allocations are called, by their addresses.
+static NAMES: Mutex<BTreeMap<u64, String>> = Mutex::new(BTreeMap::new());
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The environment asks for it.
+pub fn is_wanted() -> bool {
+    static WANTED: OnceLock<bool> = OnceLock::new();
+    *WANTED.get_or_init(|| crate::tool::tools().has(Tool::Initcheck))
+}
+
+/// What is known of device memory, for those who watch launches.
+pub fn memory() -> Arc<Mutex<GlobalMemory>> {
+    Arc::clone(&MEMORY)
+}
+
+/// Does something with it, if anybody wants to know.
+fn with(f: impl FnOnce(&mut GlobalMemory)) {
+    if is_wanted() {
+        f(&mut lock(&MEMORY));
+    }
+}
+
+/// There is new memory.
+pub fn allocated(base: u64, bytes: u64, kind: Kind) {
+    let is_new = match kind {
+        Kind::Device | Kind::Pool | Kind::Mapped => true,
+        Kind::Managed | Kind::Host(_) => crate::host_pages::has(base),
+        _ => false,
+    };
+    if is_new {
+        with(|memory| memory.allocate(base, bytes));
+    }
+}
+
+/// Memory that host and device reach at one address, of which it can be told who has touched it, if anybody wants to know.
+pub fn host_memory(bytes: u64) -> Option<NonNull<u8>> {
+    is_wanted().then(|| crate::host_pages::map(bytes)).flatten()
+}
+
+/// What the host has touched is written. To be called before anybody asks.
+pub fn look_at_host() {
+    with(|memory| {
+        crate::host_pages::each_touched(|start, bytes| memory.write(start, bytes));
+    });
+}
+
+/// It has a name.
+pub fn named(base: u64, name: &str) {
+    if is_wanted() {
+        lock(&NAMES).insert(base, name.to_owned());
+    }
+}
+
+/// Memory is given back.
+pub fn freed(base: u64) {
+    with(|memory| memory.free(base));
+}
+
+/// The program writes to memory.
+pub fn written(address: u64, bytes: u64) {
+    with(|memory| memory.write(address, bytes));
+}
+
+/// So many bytes are about to be copied, for a call from `by`.
+pub fn copied(
+    (to, to_offset): (&Place, u64),
+    (from, from_offset): (&Place, u64),
+    bytes: u64,
+    by: Option<&str>,
+) {
+    if !is_wanted() {
+        return;
+    }
+    match (to, from) {
+        (Place::Device(to), Place::Device(from)) => {
+            with(|memory| memory.copy(from + from_offset, to + to_offset, bytes));
+        }
+        (Place::Device(to), Place::Host(from)) => {
+            look_at_host();
+            with(|memory| memory.copy(from + from_offset, to + to_offset, bytes));
+        }
+        (Place::Device(to), Place::Bytes(_)) => written(to + to_offset, bytes),
+        (Place::Host(_), Place::Device(from)) => delivered(from + from_offset, bytes, by),
+        _ => {}
+    }
+}
+
+/// Runs of unwritten bytes that are looked at: of many structures each has its padding.
+const MOST_RUNS: usize = 100_000;
+
+/// The host gets bytes of the device. It is told once for each call in the program that nobody wrote them; what looks like padding is left out.
+fn delivered(from: u64, bytes: u64, by: Option<&str>) {
+    static TOLD: Mutex<Option<HashSet<String>>> = Mutex::new(None);
+    let end = from + bytes;
+    let (mut first, mut count, mut at) = (None, 0, from);
+    for _ in 0..MOST_RUNS {
+        let Some((start, next)) = lock(&MEMORY).next_unwritten(at, end) else { break };
+        if !is_padding(start, next, start > from) {
+            count += next - start;
+            first = first.or(Some(start));
+        }
+        at = next;
+    }
+    let Some(first) =
+        first.filter(|_| !crate::tool::suppressions().has_kind(FindingKind::UninitializedMemcpy))
+    else {
+        return;
+    };
+    let allocation = crate::driver::driver().ok().and_then(|driver| driver.allocations.find(first));
+    let place = allocation.map_or_else(String::new, |allocation| {
+        let names = lock(&NAMES);
+        let name = names.get(&allocation.base).map_or("an allocation", String::as_str);
+        let offset = first - allocation.base;
+        format!(" is {offset} bytes into {name}, {} bytes at {:#x}", allocation.bytes, allocation.base)
+    });
+    let by = by.map_or_else(String::new, |by| format!(", called by {by},"));
+    let code = FindingKind::UninitializedMemcpy.code();
+    let message = format!(
+        "error[{code}]: a copy to the host of {bytes} bytes{by} has {count} that nobody wrote: the first{place}"
+    );
+    let key = if by.is_empty() { message.clone() } else { by };
+    if lock(&TOLD).get_or_insert_default().insert(key) {
+        log!(error, "{message}");
+        crate::report::failed("a copy to the host", &message);
+    }
+}
