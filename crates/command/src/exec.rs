@@ -227,6 +227,7 @@ struct OfProcess {
     call_seconds: f64,
     kernels: Vec<Kernel>,
     faults: Vec<Fault>,
+    #[serde(default)]
     errors: u64,
     not_supported: Vec<String>,
     #[serde(default)]

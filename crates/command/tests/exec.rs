@@ -95,6 +95,61 @@ fn what_processes_report_is_put_together() {
 }
 
 #[test]
+fn what_tools_check_and_how_errors_end_is_said_by_options() {
+    let folder = installed();
+    folder.write("known.supp", "race-same-value kernel=f # both write 1\n");
+    folder.write("bad.supp", "race-like\n");
+    let script = |errors: u32| {
+        format!(
+            r#"echo '{{"calls":1,"call_seconds":0,"kernels":[],"faults":[],"errors":{errors},"not_supported":[]}}' > "${{PTXVM_REPORT%%%p.json}}1.json"
+            echo "$PTXVM_KERNEL_NAME;$PTXVM_KERNEL_NAME_EXCLUDE;$PTXVM_LAUNCH_SKIP;$PTXVM_LAUNCH_COUNT;${{PTXVM_SUPPRESSIONS##*/}}"; exit 5"#
+        )
+    };
+    let options =
+        "--kernel-name kns=a,kne=b --kernel-name regex=c,d --kernel-name-exclude kns=e -s 3 --launch-count 4";
+    let outcome = exec(&folder, &format!("{options} --suppressions known.supp"), &script(1));
+    assert_eq!(outcome.stdout, "kns=a,kne=b\nregex=c,d;kns=e;3;4;known.supp\n", "{}", outcome.transcript());
+    assert_eq!(outcome.code, Some(5));
+    assert_eq!(exec(&folder, "--error-exitcode 9", &script(1)).code, Some(9));
+    assert_eq!(exec(&folder, "--error-exitcode 9", &script(0)).code, Some(5));
+    for (options, message) in [
+        ("--suppressions bad.supp", "line 1: there is no finding or tool `race-like`"),
+        ("--suppressions none.supp", "none.supp"),
+        ("--kernel-name f", "`f` is none of kernel_name=NAME"),
+        ("--kernel-name regex=(", "unclosed group"),
+    ] {
+        let outcome = exec(&folder, options, "true");
+        assert!(outcome.code == Some(2) && outcome.stderr.contains(message), "{}", outcome.transcript());
+    }
+}
+
+#[test]
+fn findings_of_a_launch_are_suppressed_or_have_an_exit_code() {
+    let folder = Folder::new();
+    let kernel = |body: &str| {
+        format!(
+            ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry f(.param .u64 out) {{\n.reg .b64 %o; .reg .b32 %x;\n\
+             ld.param.u64 %o, [out];\n{body}\nret;\n}}\n"
+        )
+    };
+    folder.write("new.ptx", kernel("st.global.u32 [%o], %x;"));
+    folder.write("far.ptx", kernel("st.global.u32 [%o+400], 1;"));
+    folder.write("line.supp", "uninitialized-output file=new line=7\n");
+    folder.write("other.supp", "uninitialized-output line=6\nuninitialized\nracecheck\n");
+    let code = |options: &str| {
+        let mut command = ptxvm();
+        command.current_dir(folder.path("")).arg("run").args(options.split_whitespace());
+        finish(command.args(["--arg", "u32[1]", "--tool", "all"])).unwrap().code
+    };
+    assert_eq!(code("new.ptx"), Some(3));
+    assert_eq!(code("new.ptx --error-exitcode 9"), Some(9));
+    assert_eq!(code("far.ptx --error-exitcode 9"), Some(9));
+    assert_eq!(code("new.ptx --error-exitcode 9 --suppressions line.supp"), Some(0));
+    assert_eq!(code("new.ptx --suppressions other.supp"), Some(3));
+    assert_eq!(code("new.ptx --suppressions none.supp"), Some(2));
+}
+
+#[test]
 fn a_profile_has_the_kernels_of_all_processes() {
     let folder = installed();
     // What the driver would write, if it is asked to.
@@ -231,8 +286,18 @@ fn what_ptxas_refuses_is_refused_in_its_words() {
 #[test]
 fn help_shows_examples() {
     for (words, parts) in [
-        (["exec", "--help"], ["--device", "--report", "python train.py", "Exit codes"]),
-        (["as-ptxas", "--help"], ["--gpu-name", "--output-file", "TRITON_PTXAS_PATH", "Exit codes"]),
+        (
+            ["exec", "--help"],
+            vec![
+                "--device",
+                "--report",
+                "python train.py",
+                "Exit codes",
+                "--error-exitcode 1",
+                "--kernel-name kns=reduce",
+            ],
+        ),
+        (["as-ptxas", "--help"], vec!["--gpu-name", "--output-file", "TRITON_PTXAS_PATH", "Exit codes"]),
     ] {
         let outcome = finish(ptxvm().args(words)).unwrap();
         assert_eq!(outcome.code, Some(0));
