@@ -116,6 +116,7 @@ pub(crate) struct Now<'a> {
     places: &'a [Place],
     place: &'a Place,
     number: u32,
+    writes: bool,
     pub thread: u32,
     lock_step: bool,
     waits: &'a Waits,
@@ -137,7 +138,8 @@ impl<'a> Now<'a> {
         (waits, proxies): (&'a Waits, &'a Proxies),
     ) -> Now<'a> {
         let (place, races) = (&places[number as usize], Vec::new());
-        Now { extents, order, places, place, number, thread: 0, lock_step, waits, proxies, races }
+        let writes = place.kind.writes();
+        Now { extents, order, places, place, number, writes, thread: 0, lock_step, waits, proxies, races }
     }
 
     /// Of its place.
@@ -178,14 +180,19 @@ impl Context for Now<'_> {
                 || self.proxies.are_linked(earlier.stamp(), self.order, self.thread))
     }
 
+    #[inline]
     fn compatible(&self, earlier: &Record) -> bool {
+        if earlier.place == self.number && !self.writes {
+            return true;
+        }
         let other = &self.places[earlier.place as usize];
-        if !other.kind.writes() && !self.place.kind.writes() {
+        if !self.writes && !other.kind.writes() {
             return true;
         }
         other.is_strong_with(self.place, self.extents.scope(earlier.block, self.order.index))
     }
 
+    #[inline]
     fn dominates(&self, earlier: &Record) -> bool {
         let (before, now) = (&self.places[earlier.place as usize], self.place);
         if earlier.place == self.number {
@@ -202,8 +209,9 @@ impl Context for Now<'_> {
         self.order.floor()
     }
 
+    #[inline]
     fn is_weak_write(&self) -> bool {
-        self.place.kind.writes() && !self.place.is_strong()
+        self.writes && !self.place.is_strong()
     }
 
     fn race(&mut self, earlier: &Record, address: u64) {

@@ -555,7 +555,8 @@ impl Shadow {
             if context.dominates(&before) && context.ordered(&before) {
                 cell.other = new;
             } else {
-                let mut groups = vec![Group { record: before, threads: None }];
+                let mut groups = Vec::with_capacity(2);
+                groups.push(Group { record: before, threads: None });
                 add(&mut groups, new, context);
                 let list = self.list(groups);
                 cell.other =

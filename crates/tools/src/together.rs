@@ -61,19 +61,18 @@ impl Races {
                 if how == How::Write && !may_write(&self.global, access, &left, &mut now, &mut self.sorted) {
                     return left;
                 }
-                let extents = self.extents;
+                let address_of = addresses(access);
                 for thread in members(&left) {
-                    let address = access.addresses.of(thread);
-                    let epoch = block.order.epoch(thread);
+                    let (address, epoch) = (address_of(thread), block.order.epoch(thread));
                     let stamp = Stamp { block: index, thread: thread as u16, epoch };
                     now.thread = thread;
                     self.global.access(address, bytes, Record::new(stamp, place, false), &mut now);
                     // Only of loads: stores have been looked at before.
-                    let (ctaid, races) = (access.block, std::mem::take(&mut now.races));
-                    self.found.extend(races.into_iter().map(|race| {
-                        let lane = LaneAccess { block: ctaid, thread, space, address, owner: ctaid, bytes };
-                        found(race, &lane, place, &block.misses, None, extents)
-                    }));
+                    for race in now.races.drain(..) {
+                        let (block_id, owner) = (access.block, access.block);
+                        let lane = LaneAccess { block: block_id, thread, space, address, owner, bytes };
+                        self.found.push(found(race, &lane, place, &block.misses, None, self.extents));
+                    }
                 }
                 NONE
             }
@@ -195,6 +194,23 @@ fn access_rows(global: &mut Shadow, access: &BlockAccess, order: &BlockOrder, no
     left
 }
 
+/// The address of each thread. Of rows that go on in each other it is found without a division.
+fn addresses<'a>(access: &BlockAccess<'a>) -> impl Fn(u32) -> u64 + use<'a> {
+    let addresses = access.addresses;
+    let linear = match addresses {
+        BlockAddresses::Even { start, width, step, pitch }
+            if pitch == step.wrapping_mul(width.into()) || width >= 1024 =>
+        {
+            Some((start, step))
+        }
+        _ => None,
+    };
+    move |thread| match linear {
+        Some((start, step)) => start.wrapping_add(step.wrapping_mul(thread.into())),
+        None => addresses.of(thread),
+    }
+}
+
 /// Stores of threads to global memory race with nothing, neither before nor among each other.
 fn may_write(
     global: &Shadow,
@@ -205,8 +221,9 @@ fn may_write(
 ) -> bool {
     let bytes = access.bytes;
     let apart = |before: u64, next: u64| next.checked_sub(before).is_some_and(|distance| distance >= bytes);
+    let address_of = addresses(access);
     sorted.clear();
-    sorted.extend(members(threads).map(|thread| access.addresses.of(thread)));
+    sorted.extend(members(threads).map(&address_of));
     let are_apart = sorted.is_sorted_by(|&before, &next| apart(before, next)) || {
         sorted.sort_unstable();
         sorted.is_sorted_by(|&before, &next| apart(before, next))
@@ -214,6 +231,6 @@ fn may_write(
     are_apart
         && members(threads).all(|thread| {
             now.thread = thread;
-            global.is_free(access.addresses.of(thread), bytes, now)
+            global.is_free(address_of(thread), bytes, now)
         })
 }
