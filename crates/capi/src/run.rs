@@ -2,12 +2,11 @@
 
 use std::ffi::{c_int, c_void};
 use std::io::Write;
-use std::sync::OnceLock;
 
 use ptxvm::{Arg, Checker, Color, Error, Severity, Tools};
 
 use crate::cache::compiled;
-use crate::{PTXVM_BAD_LAUNCH, PTXVM_BAD_PTX, PTXVM_FAULT};
+use crate::{PTXVM_BAD_LAUNCH, PTXVM_BAD_PTX, PTXVM_DEFECT, PTXVM_FAULT};
 
 /// What the caller asked for, besides the text.
 pub struct Launch {
@@ -42,6 +41,9 @@ impl From<Error> for Failure {
         match &error {
             Error::Bad { .. } | Error::Undefined { .. } => Failure::ptx(&error.render(Color::Never)),
             Error::Fault { .. } => Failure { code: PTXVM_FAULT, message: error.render(Color::Never) },
+            Error::Panicked(message) => {
+                Failure { code: PTXVM_DEFECT, message: format!("error: {message}\n") }
+            }
             other => Failure::launch(other),
         }
     }
@@ -50,12 +52,6 @@ impl From<Error> for Failure {
 /// Writes to stderr; where that is closed there is nobody to tell.
 pub fn say(message: &str) {
     let _ = std::io::stderr().write_all(message.as_bytes());
-}
-
-/// A forked child has its parent's thread pool without its threads: one thread must do there.
-fn is_forked() -> bool {
-    static FIRST: OnceLock<u32> = OnceLock::new();
-    *FIRST.get_or_init(std::process::id) != std::process::id()
 }
 
 impl Launch {
@@ -84,7 +80,6 @@ impl Launch {
 /// # Safety
 /// The arguments must be as many as the launch says. Every address that the kernel computes must be good for what it does there.
 pub unsafe fn run(text: &[u8], launch: &Launch) -> Result<(), Failure> {
-    let forked = is_forked();
     // SAFETY: the caller's promise.
     let compiled = unsafe { compiled(text) }?;
     let kernel = &compiled.kernel;
@@ -103,10 +98,7 @@ pub unsafe fn run(text: &[u8], launch: &Launch) -> Result<(), Failure> {
         .launch(&kernel.name)
         .grid(extents("grid", launch.grid)?)
         .block(extents("block", launch.block)?)
-        .configure(|config| {
-            config.dynamic_shared = shared;
-            config.deterministic = forked;
-        });
+        .configure(|config| config.dynamic_shared = shared);
     // SAFETY: the caller's promise.
     let args = unsafe { launch.arguments(kernel.params.len()) }.map_err(in_kernel)?;
     for (value, param) in args.iter().zip(&kernel.params) {

@@ -67,6 +67,20 @@ impl Call {
 
 /// Does what the words say, and returns the exit code.
 pub fn main(call: &Call) -> u8 {
+    ptxvm::report_briefly();
+    code_unless_panics(|| dispatch(call))
+}
+
+/// The exit code of some work, or, if it panicked, the one that says so.
+fn code_unless_panics(work: impl FnOnce() -> u8) -> u8 {
+    ptxvm::caught(work).unwrap_or_else(|message| {
+        let failure = format!("ptxvm itself failed, which is a defect of it: {message}");
+        Failure::new(code::DEFECT, failure).show();
+        code::DEFECT
+    })
+}
+
+fn dispatch(call: &Call) -> u8 {
     let name = call.words.first().map(PathBuf::from).unwrap_or_default();
     if name.file_stem().is_some_and(|name| name == "ptxas") {
         let words = call.words.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
@@ -118,4 +132,17 @@ pub fn main(call: &Call) -> u8 {
 fn asks_for_json(words: &[OsString]) -> bool {
     words.iter().any(|word| word == "--format=json")
         || words.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_exit_code_that_is_documented() {
+        assert_eq!(code_unless_panics(|| 7), 7);
+        assert_eq!(code_unless_panics(|| panic!("this is part of the test")), code::DEFECT);
+        let documented = format!("  {}    ptxvm itself failed", code::DEFECT);
+        assert!(options::EXAMPLES.contains(&documented));
+    }
 }

@@ -21,7 +21,7 @@ pub struct Cli {
     pub command: Command,
 }
 
-const EXAMPLES: &str = "\
+pub const EXAMPLES: &str = "\
 Examples:
   ptxvm check kernel.ptx
   ptxvm run saxpy.ptx --grid 4 --block 256 --arg 2.0 --arg @x.npy --arg @y.npy --arg 1024 --print 2
@@ -31,6 +31,7 @@ Exit codes:
   1    an input is bad: PTX with errors, an array that cannot be read
   2    the command line is wrong, or an output cannot be written
   3    the kernel faulted, or --max-steps ran out
+  4    ptxvm itself failed, which is a defect of it
   130  stopped with Ctrl-C
   141  stopped since nobody reads what the kernel prints (| head)";
 

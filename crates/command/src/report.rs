@@ -19,6 +19,8 @@ pub mod code {
     pub const USAGE: u8 = 2;
     /// The kernel faulted, or `--max-steps` ran out.
     pub const FAULT: u8 = 3;
+    /// A defect of ptxvm itself.
+    pub const DEFECT: u8 = 4;
     /// Ctrl-C.
     pub const INTERRUPTED: u8 = 130;
     /// Nobody reads any more what the kernel prints: as of a command that SIGPIPE ends.
@@ -97,6 +99,7 @@ impl Failure {
             let code = match self.code {
                 code::BAD_INPUT => "bad-input",
                 code::FAULT => "fault",
+                code::DEFECT => "defect",
                 code::INTERRUPTED => "interrupted",
                 _ => "usage",
             };

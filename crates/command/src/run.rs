@@ -8,7 +8,9 @@ use std::time::Duration;
 use check::module::Function;
 use diag::SourceFile;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use ptxvm::{Error, Fault, Located, Module, Suppressions, demangle, short_name, signature};
+use ptxvm::{
+    Error, Fault, Located, Module, OriginalPlaces, Suppressions, demangle, short_name, signature,
+};
 use serde_json::json;
 
 use super::arguments::Arguments;
@@ -226,7 +228,10 @@ fn progress(launches: u32, kernel: &str) -> ProgressBar {
         bar.set_draw_target(ProgressDrawTarget::hidden());
     }
     bar.set_message(format!("running {kernel}"));
-    bar.enable_steady_tick(Duration::from_millis(200));
+    if !bar.is_hidden() {
+        // It starts a thread. Where the host has no more, the bar stands still.
+        let _ = ptxvm::caught(|| bar.enable_steady_tick(Duration::from_millis(200)));
+    }
     bar
 }
 
@@ -257,6 +262,7 @@ fn fault_object(source: &SourceFile, fault: &Fault) -> serde_json::Value {
             "column": position.map(|position| position.column),
         })
     });
+    let original = OriginalPlaces::of(source).at(fault.span.start);
     json!({
         "kind": fault.kind.code(),
         "kernel": fault.kernel,
@@ -264,6 +270,7 @@ fn fault_object(source: &SourceFile, fault: &Fault) -> serde_json::Value {
         "thread": fault.thread,
         "access": access,
         "notes": notes.collect::<Vec<_>>(),
+        "original": original.as_ref().map(tool::original_object),
     })
 }
 
@@ -312,6 +319,7 @@ fn stopped(
                 None => Failure::new(code, error.to_string()),
             }
         }
+        Error::Panicked(message) => Failure::new(code::DEFECT, message),
         other => return not_launched(other),
     };
     // The fault comes first: it explains what is in the arrays.

@@ -1,6 +1,6 @@
 //! `ptxvm run --tool`: what the tools found, for people and for programs.
 
-use ptxvm::{Located, PlaceInSource, Site};
+use ptxvm::{Located, OriginalPlace, PlaceInSource, Site};
 use serde_json::{Value, json};
 
 use super::options::RunOptions;
@@ -29,19 +29,21 @@ pub fn add_to(object: String, options: &RunOptions, findings: &[Located]) -> Str
     }
 }
 
+/// What a line was compiled from, for programs.
+pub fn original_object(place: &OriginalPlace) -> Value {
+    json!({ "file": place.file, "line": place.line, "column": place.column })
+}
+
 /// A finding as an element of `findings`.
 pub fn object(found: &Located) -> Value {
     let finding = &found.finding;
     let side = |place: &PlaceInSource, site: &Site| {
         let position = place.position();
-        let original = place.original.as_ref().map(
-            |original| json!({ "file": original.file, "line": original.line, "column": original.column }),
-        );
         json!({
             "file": place.source.name(),
             "line": position.line,
             "column": position.column,
-            "original": original,
+            "original": place.original.as_ref().map(original_object),
             "block": site.block(),
             "thread": site.thread,
             "access": site.access,

@@ -468,3 +468,38 @@ fn the_commands_of_the_readme_of_each_example_run() {
         assert_eq!(outcome.code, Some(0), "{line}\n{}", outcome.transcript());
     }
 }
+
+#[test]
+fn a_fault_tells_programs_what_its_line_was_compiled_from() {
+    let folder = Folder::new();
+    let ptx = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() {\n    .loc 1 7 3\n    trap;\n}\n.file 1 \"kernel.py\"\n";
+    folder.write("loc.ptx", ptx);
+    let outcome = folder.run("run loc.ptx --format json");
+    let object: Value = serde_json::from_str(outcome.stdout.lines().last().unwrap()).unwrap();
+    let original = serde_json::json!({ "file": "kernel.py", "line": 7, "column": 3 });
+    assert_eq!(object["fault"]["original"], original, "{}", outcome.transcript());
+}
+
+/// Where the host has no more threads, the one that there is does all the work.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_launch_needs_no_more_threads_than_there_are() {
+    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::process::CommandExt;
+
+    let mut command = Command::new("sh");
+    // The limit is that of a user, and root has none.
+    if std::fs::metadata("/proc/self").unwrap().uid() == 0 {
+        command.uid(65534).gid(65534);
+    }
+    // Shells call it by different letters.
+    command.args(["-c", "ulimit -u 1 2>/dev/null || ulimit -p 1; exec \"$@\"", "sh"]);
+    let command = command.arg(env!("CARGO_BIN_EXE_ptxvm")).current_dir(root());
+    let words = "run examples/saxpy/saxpy.ptx --grid 4096 --block 256 --threads 3 --arg 1048576 --arg 4 --arg f32[1048576]=2 \
+                 --arg f32[1048576]=1 --print 3";
+    let outcome = finish(command.args(words.split_whitespace())).unwrap();
+    assert_eq!(outcome.code, Some(0), "{}", outcome.transcript());
+    assert!(outcome.stdout.starts_with("3: f32[1048576] = [9, 9, 9"), "{}", outcome.transcript());
+    // It says so itself that this takes a thread.
+    assert!(outcome.stderr.starts_with("note: Ctrl-C will not keep results"), "{}", outcome.transcript());
+}

@@ -1,6 +1,5 @@
 //! How the functions of the driver are declared: once, for the exported symbol, for `cuGetProcAddress` and for the documentation.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::Status;
@@ -37,8 +36,10 @@ pub(crate) fn call(name: &'static str, work: impl FnOnce() -> Result<(), Status>
         return Status::CUDA_ERROR_NOT_INITIALIZED;
     }
     let _noted = crate::report::Call::begin();
-    let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
-        log!(error, "{name}: ptxvm itself failed, which is a defect of it");
+    let result = vm::caught(work).unwrap_or_else(|message| {
+        let message = format!("{name}: ptxvm itself failed, which is a defect of it: {message}");
+        log!(error, "{message}");
+        crate::report::failed(name, &message);
         Err(Status::CUDA_ERROR_UNKNOWN)
     });
     match result {

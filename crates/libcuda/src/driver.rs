@@ -29,6 +29,7 @@ static DRIVER: OnceLock<Driver> = OnceLock::new();
 /// When there is no device.
 pub fn start() -> Result<&'static Driver, Status> {
     crate::process::watch_forks();
+    vm::report_briefly();
     if Config::get().count == 0 {
         return Err(Status::CUDA_ERROR_NO_DEVICE);
     }

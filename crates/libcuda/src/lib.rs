@@ -33,6 +33,8 @@ mod old_launch;
 mod operation;
 mod origin;
 mod output;
+#[cfg(test)]
+mod planted;
 mod pointers;
 mod pool;
 mod proc;

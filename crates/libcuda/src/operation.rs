@@ -46,11 +46,21 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Does it, unless the context is broken; a failure breaks it.
+    /// Does it, unless the context is broken; a failure breaks it, and so does a panic.
     pub fn perform_in(self, context: &Context) {
+        if let Err(message) = vm::caught(|| self.perform_unless_broken(context)) {
+            context.fail(crate::status::of_panic("the work of a stream", &message));
+        }
+    }
+
+    fn perform_unless_broken(self, context: &Context) {
         let before = context.check();
         match self {
-            Operation::Callback(callback) => callback.call(before.err().unwrap_or(Status::CUDA_SUCCESS)),
+            Operation::Callback(callback) => {
+                if let Err(status) = callback.call(before.err().unwrap_or(Status::CUDA_SUCCESS)) {
+                    context.fail(status);
+                }
+            }
             Operation::Wait(point) => point.wait(),
             Operation::Stamp(moment) => drop(moment.set(std::time::Instant::now())),
             other if before.is_ok() => {
@@ -67,6 +77,8 @@ impl Operation {
     /// # Errors
     /// When it fails.
     pub fn perform(self, context: &Context) -> Result<(), Status> {
+        #[cfg(test)]
+        crate::planted::panic_below(&self, context);
         match self {
             Operation::Kernel(launch) => launch.run(),
             Operation::Copy(copy) => copy.perform(),
@@ -76,10 +88,7 @@ impl Operation {
             Operation::Free(address) => crate::memory::free(address),
             Operation::Allocate(memory) => memory.allocate(),
             Operation::Choice(choice) => choice.perform(context),
-            Operation::Host(function) => {
-                function.call();
-                Ok(())
-            }
+            Operation::Host(function) => function.call(),
             Operation::Callback(_)
             | Operation::Wait(_)
             | Operation::Stamp(_)

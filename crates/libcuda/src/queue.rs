@@ -1,10 +1,11 @@
 //! Work that is done in order, beside the threads that ask for it.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use crate::log::log;
 
 /// A piece of work.
 pub type Work = Box<dyn FnOnce() + Send>;
@@ -46,7 +47,11 @@ pub struct Point {
 impl Point {
     /// It has come.
     pub fn is_past(&self) -> bool {
-        self.queue.done.load(Ordering::Acquire) >= self.number
+        let is_past = || self.queue.done.load(Ordering::Acquire) >= self.number;
+        is_past() || {
+            self.queue.see_to_it();
+            is_past()
+        }
     }
 
     /// Waits until it comes.
@@ -70,14 +75,37 @@ impl Queue {
         let asleep = std::mem::replace(&mut state.asleep, false);
         drop(state);
         if !has_thread {
-            let queue = Arc::clone(self);
-            let thread = std::thread::Builder::new().name("ptxvm stream".to_owned());
-            if thread.spawn(move || queue.run()).is_err() {
-                // The host has no more threads: whoever waits does the work.
-                self.lock().thread = false;
-            }
+            // Where the host has no more threads, whoever waits or asks does the work.
+            let _ = self.start();
         } else if asleep {
             self.changed.notify_all();
+        }
+    }
+
+    /// Starts the thread that [`State::thread`] says is there; false, and that it is not, if the host has no more.
+    fn start(self: &Arc<Queue>) -> bool {
+        let queue = Arc::clone(self);
+        let thread = std::thread::Builder::new().name("ptxvm stream".to_owned());
+        let started = thread.spawn(move || queue.run()).is_ok();
+        if !started {
+            self.lock().thread = false;
+        }
+        started
+    }
+
+    /// Sees to it that somebody does what there is to do, for whoever asks again and again whether it is done.
+    fn see_to_it(self: &Arc<Queue>) {
+        let mut state = self.lock();
+        if state.thread || state.busy || state.work.is_empty() {
+            return;
+        }
+        state.thread = true;
+        drop(state);
+        if !self.start() {
+            let state = self.lock();
+            if !state.busy {
+                drop(self.step(state));
+            }
         }
     }
 
@@ -98,7 +126,8 @@ impl Queue {
     }
 
     /// Nothing is left to do.
-    pub fn is_idle(&self) -> bool {
+    pub fn is_idle(self: &Arc<Queue>) -> bool {
+        self.see_to_it();
         let state = self.lock();
         !state.busy && state.work.is_empty()
     }
@@ -108,8 +137,10 @@ impl Queue {
         let Some(work) = state.work.pop_front() else { return state };
         state.busy = true;
         drop(state);
-        // Work reports its failures itself.
-        let _ = catch_unwind(AssertUnwindSafe(work));
+        if let Err(message) = vm::caught(work) {
+            // Operations report their failures themselves, panics among them.
+            log!(error, "ptxvm itself failed, which is a defect of it: {message}");
+        }
         let mut state = self.lock();
         state.busy = false;
         self.done.fetch_add(1, Ordering::Release);

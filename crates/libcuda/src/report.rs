@@ -72,10 +72,13 @@ fn path() -> Option<&'static str> {
 pub fn begin() {
     extern "C" fn at_exit() {
         // A panic must not leave a function of C.
-        let _ = std::panic::catch_unwind(|| {
+        let told = vm::caught(|| {
             crate::leak::tell(None);
             write();
         });
+        if let Err(message) = told {
+            log!(error, "ptxvm itself failed, which is a defect of it: the report is lost: {message}");
+        }
     }
     if path().is_some() {
         *known() = Some(Known::default());

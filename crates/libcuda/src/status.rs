@@ -3,6 +3,7 @@
 use ptxvm::{Error, FaultKind};
 
 use crate::Status;
+use crate::log::log;
 
 /// Names and descriptions, by number.
 macro_rules! statuses {
@@ -121,10 +122,19 @@ pub fn of_error(error: &Error) -> Status {
         Error::Unsupported { .. } => Status::CUDA_ERROR_NOT_SUPPORTED,
         Error::Fault { fault, .. } => of_fault(fault.kind),
         Error::StepLimit { .. } => Status::CUDA_ERROR_LAUNCH_TIMEOUT,
+        Error::Panicked(_) => Status::CUDA_ERROR_LAUNCH_FAILED,
         Error::Cluster(_) => Status::CUDA_ERROR_INVALID_CLUSTER_SIZE,
         Error::Memory(_) | Error::Arguments { .. } | Error::Launch(_) => Status::CUDA_ERROR_INVALID_VALUE,
         _ => Status::CUDA_ERROR_UNKNOWN,
     }
+}
+
+/// What a program is told of a panic below something that it asked for: what a launch that failed tells. It is said on stderr, and counted.
+pub fn of_panic(what: &str, message: &str) -> Status {
+    let message = format!("{what} panicked: {message}");
+    log!(error, "{message}");
+    crate::report::failed(what, &message);
+    Status::CUDA_ERROR_LAUNCH_FAILED
 }
 
 /// What a program is told of a fault (CUDA Driver API, "CUresult").

@@ -16,6 +16,7 @@ use crate::handles::{Handles, handle_of};
 use crate::operation::Operation;
 use crate::pointers::write;
 use crate::queue::Queue;
+use crate::status::of_panic;
 
 /// Streams that the program made and has not destroyed.
 pub static STREAMS: Handles<Stream> = Handles::new();
@@ -245,12 +246,19 @@ impl HostFunction {
     }
 
     /// Calls it. It must not find a context.
-    pub fn call(self) {
+    ///
+    /// # Errors
+    /// When it panicked.
+    pub fn call(self) -> Result<(), Status> {
         let context = top();
         set_current(None);
+        // SAFETY: types of functions of C differ only in whether they may unwind. This one may: what comes out of it ends here.
+        let function: unsafe extern "C-unwind" fn(*mut c_void) =
+            unsafe { std::mem::transmute(self.function) };
         // SAFETY: the program gave it to be called with this argument.
-        unsafe { (self.function)(self.argument) };
+        let called = vm::caught(|| unsafe { function(self.argument) });
         set_current(context);
+        called.map_err(|message| of_panic("a host function", &message))
     }
 }
 
@@ -269,9 +277,16 @@ unsafe impl Sync for Callback {}
 
 impl Callback {
     /// Calls it, also when something before it failed.
-    pub fn call(self, status: Status) {
+    ///
+    /// # Errors
+    /// When it panicked.
+    pub fn call(self, status: Status) -> Result<(), Status> {
+        // SAFETY: as in `HostFunction::call`.
+        let function: unsafe extern "C-unwind" fn(CUstream, Status, *mut c_void) =
+            unsafe { std::mem::transmute(self.function) };
         // SAFETY: the program gave it to be called so.
-        unsafe { (self.function)(self.stream, status, self.argument) };
+        let called = vm::caught(|| unsafe { function(self.stream, status, self.argument) });
+        called.map_err(|message| of_panic("a callback of a stream", &message))
     }
 }
 

@@ -8,12 +8,14 @@ use std::ptr::null_mut;
 use driver::{cuCtxSynchronize, cuLaunchKernel};
 
 /// Three kernels, of which one traps, and one reads shared memory just behind the end of what it has.
-const PTX: &std::ffi::CStr = c"
+const PTX: &std::ffi::CStr = cr#"
 .version 8.0
 .target sm_80
 .address_size 64
 .visible .entry good() { ret; }
-.visible .entry bad() { trap; }
+.visible .entry bad() {
+.loc 1 7 3
+trap; }
 .visible .entry overrun()
 {
     .reg .u32 %x;
@@ -21,7 +23,8 @@ const PTX: &std::ffi::CStr = c"
     ld.shared.u32 %x, [word+4];
     ret;
 }
-";
+.file 1 "bad.cu"
+"#;
 
 /// Launches one kernel twice and the others once. It is a test like any other, and a program for the next one.
 #[test]
@@ -60,7 +63,7 @@ fn a_process_reports_its_launches_and_faults() {
     assert_eq!((faults.len(), fault(0).0, fault(1).0), (2, "overrun", "bad"));
     assert!(fault(0).1.contains("just past the end of shared variable `word`"), "{}", fault(0).1);
     assert!(fault(0).1.contains("goes on as there"), "{}", fault(0).1);
-    assert!(fault(1).1.contains("trap"));
+    assert!(fault(1).1.contains("trap") && fault(1).1.contains("was compiled from bad.cu:7:3"), "{}", fault(1).1);
     let profile = &report["profiles"][0];
     assert_eq!(profile["sources"][0]["text"].as_str().map(str::as_bytes), Some(PTX.to_bytes()));
     let executions: Vec<_> = profile["instructions"]

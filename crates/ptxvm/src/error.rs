@@ -7,6 +7,8 @@ use std::sync::Arc;
 use diag::{Code, Color, Diagnostic, SourceFile};
 use vm::{Fault, FaultKind, LoadError, ObjectError, OutOfMemory, Place};
 
+use crate::original::OriginalPlaces;
+
 /// Why PTX could not be compiled, loaded or launched. `Display` shows it with source lines, carets and help.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -95,6 +97,9 @@ pub enum Error {
         /// Where a thread stood, if any was under way.
         at: Option<Box<Stopped>>,
     },
+    /// Something panicked: a launch, which is a defect of ptxvm or of what it was given (an observer, an output), or the work of a stream. In
+    /// words. What was written before is in memory.
+    Panicked(String),
 }
 
 /// What can be looked up in a module by its name.
@@ -149,6 +154,12 @@ pub struct Stopped {
 }
 
 impl Error {
+    /// A launch panicked, which said this.
+    pub(crate) fn panicked_launch(message: &str) -> Error {
+        let whose = "which is a defect of ptxvm, or of what watches the launch or takes its output";
+        Error::Panicked(format!("the launch panicked, {whose}: {message}"))
+    }
+
     /// The error as text, in colour if wanted, ending in a line feed.
     pub fn render(&self, color: Color) -> String {
         match self {
@@ -156,7 +167,7 @@ impl Error {
                 diagnostics.iter().map(|diagnostic| diag::render(source, diagnostic, color)).collect()
             }
             Error::Unsupported { source, diagnostic } => diag::render(source, diagnostic, color),
-            Error::Fault { source, fault } => diag::render(source, &fault_diagnostic(fault), color),
+            Error::Fault { source, fault } => diag::render(source, &fault_diagnostic(source, fault), color),
             Error::StepLimit { at: Some(at), .. } | Error::Cancelled { at: Some(at) } => {
                 diag::render(&at.source, &self.stop_diagnostic(at), color)
             }
@@ -169,7 +180,7 @@ impl Error {
         match self {
             Error::Bad { diagnostics, .. } | Error::Undefined { diagnostics, .. } => diagnostics.clone(),
             Error::Unsupported { diagnostic, .. } => vec![diagnostic.as_ref().clone()],
-            Error::Fault { fault, .. } => vec![fault_diagnostic(fault)],
+            Error::Fault { source, fault } => vec![fault_diagnostic(source, fault)],
             Error::StepLimit { at: Some(at), .. } | Error::Cancelled { at: Some(at) } => {
                 vec![self.stop_diagnostic(at)]
             }
@@ -185,7 +196,7 @@ impl Error {
         };
         let diagnostic = Diagnostic::error(code, at.place.span, self.stop_message())
             .note(format!("{} stood here", whereabouts(&at.kernel, at.place.block, at.place.thread)));
-        help.into_iter().fold(diagnostic, Diagnostic::help)
+        help.into_iter().fold(note_originals(&at.source, diagnostic), Diagnostic::help)
     }
 
     /// What is said of a launch that was stopped.
@@ -206,8 +217,23 @@ fn whereabouts(kernel: &str, [bx, by, bz]: [u32; 3], [tx, ty, tz]: [u32; 3]) -> 
     format!("in kernel `{kernel}`, block ({bx},{by},{bz}), thread ({tx},{ty},{tz})")
 }
 
+/// Says what the places of a diagnostic were compiled from, where `.loc` does: a line for each line.
+fn note_originals(source: &SourceFile, mut diagnostic: Diagnostic) -> Diagnostic {
+    let originals = OriginalPlaces::of(source);
+    let labels = diagnostic.labels.iter().map(|label| label.span);
+    let spans: Vec<_> = std::iter::once(diagnostic.span).chain(labels).collect();
+    let mut said = Vec::new();
+    for text in spans.into_iter().filter_map(|span| originals.note(source, span)) {
+        if !said.contains(&text) {
+            diagnostic = diagnostic.note(text.as_str());
+            said.push(text);
+        }
+    }
+    diagnostic
+}
+
 /// A fault as a diagnostic about the instruction that faulted.
-fn fault_diagnostic(fault: &Fault) -> Diagnostic {
+fn fault_diagnostic(source: &SourceFile, fault: &Fault) -> Diagnostic {
     let message = match &fault.access {
         Some(access) => {
             let verb = if access.write { "write" } else { "read" };
@@ -229,7 +255,7 @@ fn fault_diagnostic(fault: &Fault) -> Diagnostic {
             None => diagnostic.note(text.as_str()),
         };
     }
-    diagnostic
+    note_originals(source, diagnostic)
 }
 
 impl fmt::Display for Error {
@@ -254,7 +280,9 @@ impl fmt::Display for Error {
                 write!(f, "no {what} named `{name}`: the module has `{}`", available.join("`, `"))
             }
             Error::Arguments { message, signature, .. } => write!(f, "{message}\n{signature}"),
-            Error::Launch(message) | Error::Cluster(message) => f.write_str(message),
+            Error::Launch(message) | Error::Cluster(message) | Error::Panicked(message) => {
+                f.write_str(message)
+            }
             Error::StepLimit { at: Some(_), .. } | Error::Cancelled { at: Some(_) } => {
                 f.write_str(self.render(Color::Never).trim_end())
             }

@@ -108,8 +108,7 @@ impl Located {
         let second = self.second.as_ref().filter(|second| second.span != self.first.span);
         for place in std::iter::once(&self.first).chain(second) {
             if let Some(original) = &place.original {
-                let line = place.position().line;
-                diagnostic = diagnostic.note(format!("line {line} was compiled from {original}"));
+                diagnostic = diagnostic.note(original.note(place.position().line));
             }
         }
         if let Some((address, allocation)) = self.finding.address.zip(self.finding.allocation.as_ref()) {

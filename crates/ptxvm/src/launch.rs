@@ -304,8 +304,12 @@ impl Launch {
     ///
     /// # Errors
     /// [`Error::NoSuchName`], [`Error::Arguments`], [`Error::Launch`], [`Error::Cluster`], [`Error::Undefined`] and [`Error::Unsupported`] before anything runs; [`Error::Fault`],
-    /// [`Error::StepLimit`] and [`Error::Cancelled`] while it does.
-    pub fn run(mut self) -> Result<LaunchReport, Error> {
+    /// [`Error::StepLimit`], [`Error::Cancelled`] and [`Error::Panicked`] while it does.
+    pub fn run(self) -> Result<LaunchReport, Error> {
+        vm::caught(|| self.run_now()).unwrap_or_else(|message| Err(Error::panicked_launch(&message)))
+    }
+
+    fn run_now(mut self) -> Result<LaunchReport, Error> {
         let loaded = self.loaded.clone();
         let checked = &loaded.module().program().module;
         let id = loaded.loaded().kernel(&self.kernel);
@@ -332,6 +336,7 @@ impl Launch {
             LaunchError::Unsupported(what) => self.unsupported(&what),
             LaunchError::Undefined(names) => self.undefined(&names),
             LaunchError::Fault(fault) => located(loaded.module(), kernel, fault),
+            LaunchError::Panicked(message) => Error::panicked_launch(&message),
             LaunchError::StepLimit { limit, place } => Error::StepLimit { limit, at: self.stopped(place) },
             LaunchError::Cancelled { place } => Error::Cancelled { at: self.stopped(place) },
         })

@@ -115,4 +115,5 @@ pub use vm::{
     ExitEvent, Fault, FaultKind, FenceEvent, HostPath, KernelAttributes, LaneAccess, LaunchConfig,
     LaunchObserver, LaunchReport, MOST_CLUSTER_BLOCKS, MbarrierEvent, MbarrierOp, ObjectError,
     ObserverHandle, Order, Output, Place, Profile, Scope, Semantics, Values, WarpEvent, WarpKind, WarpLane,
+    caught, report_briefly,
 };

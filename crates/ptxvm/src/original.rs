@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use diag::SourceFile;
+use diag::{SourceFile, Span};
 use syntax::tree::{Block, Item, Literal, Statement};
 
 /// A place in the source that a compiler made the PTX from.
@@ -22,6 +22,11 @@ impl OriginalPlace {
     pub fn short(&self) -> String {
         let name = self.file.rsplit(['/', '\\']).next().unwrap_or(&self.file);
         format!("{name}:{}", self.line)
+    }
+
+    /// Says of a line of the PTX that it comes from here.
+    pub(crate) fn note(&self, line: u32) -> String {
+        format!("line {line} was compiled from {self}")
     }
 }
 
@@ -94,6 +99,11 @@ impl OriginalPlaces {
         let Loc { file, line, column } = self.from.get(behind.checked_sub(1)?)?.1?;
         let file = self.files.get(&file)?.clone();
         (line > 0).then_some(OriginalPlace { file, line, column })
+    }
+
+    /// `line 19 was compiled from saxpy.cu:12:5`
+    pub(crate) fn note(&self, source: &SourceFile, span: Span) -> Option<String> {
+        self.at(span.start).map(|original| original.note(source.position(span.start).line))
     }
 }
 

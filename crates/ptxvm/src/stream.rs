@@ -1,7 +1,6 @@
 //! Streams and events: work in order, beside the thread that asks for it.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -85,7 +84,7 @@ impl Stream {
                 None
             }
             None => {
-                let result = work();
+                let result = vm::caught(work).unwrap_or_else(|message| Err(panicked(&message)));
                 let error = result.as_ref().err().cloned();
                 send(&sender, result);
                 error
@@ -144,6 +143,11 @@ impl Stream {
     }
 }
 
+/// Work of a stream panicked, which said this.
+fn panicked(message: &str) -> Error {
+    Error::Panicked(format!("the work of the stream panicked: {message}"))
+}
+
 /// Hands a result to whoever waits for it. Maybe nobody does.
 fn send<T>(sender: &SyncSender<T>, result: T) {
     let _ = sender.try_send(result);
@@ -177,8 +181,7 @@ impl Queue {
                 state.busy = true;
                 let earlier = state.error.clone();
                 drop(state);
-                // Who waits for what panicked notices.
-                let error = catch_unwind(AssertUnwindSafe(|| work(earlier))).unwrap_or(None);
+                let error = vm::caught(|| work(earlier)).unwrap_or_else(|message| Some(panicked(&message)));
                 state = lock(&self.state);
                 state.error = state.error.take().or(error);
                 state.busy = false;
@@ -205,12 +208,9 @@ impl<T> Pending<T> {
     /// Waits for it.
     ///
     /// # Errors
-    /// Those of the work, and [`Error::NotRun`] when something before it in its stream failed.
-    ///
-    /// # Panics
-    /// When the work did.
+    /// Those of the work, [`Error::Panicked`] if it did, and [`Error::NotRun`] when something before it in its stream failed.
     pub fn wait(self) -> Result<T, Error> {
-        self.receiver.recv().unwrap_or_else(|_| panic!("the work of a stream panicked"))
+        self.receiver.recv().unwrap_or_else(|_| Err(panicked("its result was lost")))
     }
 }
 

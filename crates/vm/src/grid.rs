@@ -21,6 +21,8 @@ use crate::limits::Limits;
 use crate::loaded::Image;
 use crate::memory::{Extent, HEAP_BASE, Heap, Table, resolve, shared_rank};
 use crate::observer::ObserverHandle;
+use crate::panics::caught;
+use crate::pool;
 use crate::scalar::LaneRows;
 use crate::shared::{SharedLayout, SharedOwner};
 use crate::standstill::{Share, Standstill};
@@ -229,7 +231,7 @@ impl Launch {
         let mut fair_to = host_threads;
         if let Some(observer) = &self.config.observer {
             observer.tell(|observer| observer.begin(self));
-            if host_threads > 1 && self.run_apart(observer, host_threads) {
+            if host_threads > 1 && self.run_apart(observer, host_threads)? {
                 observer.tell(|observer| observer.end(self));
                 return Ok(self.report());
             }
@@ -273,18 +275,23 @@ impl Launch {
 
     /// Runs all blocks on several host threads, each watched by an observer of its own. False if nothing has been done: blocks may depend on
     /// each other, one faulted, or an observer has found something.
-    fn run_apart(&self, observer: &ObserverHandle, host_threads: usize) -> bool {
+    ///
+    /// # Errors
+    /// When something panicked: what its host thread has written cannot be put back.
+    fn run_apart(&self, observer: &ObserverHandle, host_threads: usize) -> Result<bool, LaunchError> {
         let host_threads = host_threads.min(usize::try_from(self.config.grid_blocks()).unwrap_or(usize::MAX));
         if host_threads < 2 || !self.may_be_undone() {
-            return false;
+            return Ok(false);
         }
         let fork = || observer.tell(|observer| observer.fork(self));
-        let Some(forks) = (0..host_threads).map(|_| fork()).collect::<Option<Vec<_>>>() else { return false };
+        let Some(forks) = (0..host_threads).map(|_| fork()).collect::<Option<Vec<_>>>() else {
+            return Ok(false);
+        };
         let (teams, code) = self.teams(CHECKED_THREADS);
         let work = Work::new(self, &code, teams, host_threads);
         let host_threads = work.host_threads(host_threads);
         if host_threads < 2 {
-            return false;
+            return Ok(false);
         }
         let (forks, watchers) = (Mutex::new(forks), Mutex::new(Vec::new()));
         let lock = |poisoned: PoisonError<_>| poisoned.into_inner();
@@ -294,7 +301,10 @@ impl Launch {
         };
         work.run(host_threads, watch, |watcher| watchers.lock().unwrap_or_else(lock).push(watcher));
         let watchers = watchers.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let has_failed = work.error.into_inner().unwrap_or_else(PoisonError::into_inner).is_some();
+        let error = work.error.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, error @ LaunchError::Panicked(_))) = error {
+            return Err(error);
+        }
         let (forks, footprints): (Vec<_>, Vec<_>) = watchers.into_iter().map(Watcher::into_parts).unzip();
         let footprints: Vec<Footprint> = footprints.into_iter().flatten().collect();
         let found = forks.iter().any(|fork| {
@@ -303,13 +313,13 @@ impl Launch {
                 fork.has_found()
             })
         });
-        if !has_failed && !found && !Footprint::any_depends(&footprints) {
-            return true;
+        if error.is_none() && !found && !Footprint::any_depends(&footprints) {
+            return Ok(true);
         }
         Footprint::undo(footprints, self);
         observer.tell(|observer| observer.undone());
         self.limits.restart();
-        false
+        Ok(false)
     }
 }
 
@@ -374,23 +384,30 @@ impl<'l> Work<'l> {
             runner.run(Until::Over);
             end(runner.observer);
         };
-        let mut runner = Runner::new(self, observe());
-        // Other threads take longer to wake than a small launch takes.
-        let many = host_threads > 1 && self.launch.config.grid_blocks() >= MANY_BLOCKS;
-        match host_threads {
-            _ if many && runner.run(Until::Time(WAKING_TIME)) => {}
-            1 => drop(runner.run(Until::Over)),
-            _ if many && self.nearly_done() && runner.run(Until::Full) => {}
-            n if n <= rayon::current_num_threads() => rayon::in_place_scope(|scope| {
-                (1..n).for_each(|_| scope.spawn(|_| share()));
-                runner.run(Until::Over);
-            }),
-            n => std::thread::scope(|scope| {
-                (1..n).for_each(|_| drop(scope.spawn(share)));
-                runner.run(Until::Over);
-            }),
+        self.end_if_panics(|| {
+            let mut runner = Runner::new(self, observe());
+            // Other threads take longer to wake than a small launch takes.
+            let many = host_threads > 1 && self.launch.config.grid_blocks() >= MANY_BLOCKS;
+            match host_threads {
+                _ if many && runner.run(Until::Time(WAKING_TIME)) => {}
+                1 => drop(runner.run(Until::Over)),
+                _ if many && self.nearly_done() && runner.run(Until::Full) => {}
+                n => {
+                    let own = || {
+                        runner.run(Until::Over);
+                    };
+                    pool::beside(n - 1, || self.end_if_panics(share), || self.end_if_panics(own));
+                }
+            }
+            end(runner.observer);
+        });
+    }
+
+    /// Does what a host thread does. A panic ends the launch: the other threads would wait for its blocks.
+    fn end_if_panics(&self, work: impl FnOnce()) {
+        if let Err(message) = caught(work) {
+            self.end(0, LaunchError::Panicked(message));
         }
-        end(runner.observer);
     }
 
     /// What is left takes hardly longer than waking others, if it goes on as it began.
@@ -405,7 +422,8 @@ impl<'l> Work<'l> {
         let end = if matches!(error, LaunchError::Fault(_)) { block } else { 0 };
         self.end.fetch_min(end, Ordering::Relaxed);
         let mut first = self.error.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if first.as_ref().is_none_or(|(other, _)| block < *other) {
+        let panicked = matches!(error, LaunchError::Panicked(_));
+        if panicked || first.as_ref().is_none_or(|(other, _)| block < *other) {
             *first = Some((block, error));
         }
     }

@@ -13,6 +13,7 @@ use crate::grid::RESIDENT_BLOCKS;
 use crate::memory::OutOfMemory;
 use crate::observer::ObserverHandle;
 use crate::output::Output;
+use crate::pool;
 use crate::profile::Profile;
 use crate::texture::ObjectError;
 use crate::undefined::Undefined;
@@ -114,7 +115,7 @@ impl LaunchConfig {
         match self.threads {
             _ if self.deterministic || self.schedule.is_some() || HOST_HAS_NO_THREADS => 1,
             Some(n) => n.max(1),
-            None => rayon::current_num_threads(),
+            None => pool::host_threads(),
         }
     }
 
@@ -193,6 +194,8 @@ pub enum LaunchError {
     Undefined(Vec<Undefined>),
     /// A thread faulted. Other blocks' results so far are in memory.
     Fault(Box<Fault>),
+    /// ptxvm itself panicked, or what was given to it: an observer, an output. What it said.
+    Panicked(String),
     /// [`LaunchConfig::max_steps`] ran out.
     StepLimit {
         /// The limit.
@@ -233,6 +236,7 @@ impl fmt::Display for LaunchError {
                 f.write_str(&lines.collect::<Vec<_>>().join("\n"))
             }
             LaunchError::Fault(fault) => fault.fmt(f),
+            LaunchError::Panicked(message) => write!(f, "the launch panicked: {message}"),
             LaunchError::StepLimit { limit, .. } => {
                 write!(f, "stopped: the limit of {limit} thread-instructions (--max-steps) ran out")
             }

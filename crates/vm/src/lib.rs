@@ -27,7 +27,9 @@ mod mask;
 mod memory;
 mod observer;
 mod output;
+mod panics;
 mod pattern;
+mod pool;
 pub mod printf;
 mod profile;
 mod registers;
@@ -65,6 +67,8 @@ pub use observer::{
     TensorCells, TensorMemoryAccess, TensorMemoryEvent, Values, WarpEvent, WarpKind, WarpLane,
 };
 pub use output::Output;
+pub use panics::{caught, report_briefly};
+pub use pool::on_host_threads;
 pub use profile::{Accesses, Counts, Profile};
 pub use shared::{RESERVED_FOR_GROUPS, RESERVED_SHARED_BYTES};
 pub use texture::{Bound, HandleFault, Object, ObjectError, Placed, missed};

@@ -126,6 +126,9 @@ impl Chunk<'_> {
 impl Drop for Chunk<'_> {
     /// Its blocks end because the launch does.
     fn drop(&mut self) {
-        self.hand_out(self.block_masks.len());
+        // A second panic would end the process: an output may be what panicked.
+        if !std::thread::panicking() {
+            self.hand_out(self.block_masks.len());
+        }
     }
 }

@@ -1,0 +1,214 @@
+//! Panics that the tests below plant under the doors of the driver: a launch, a copy, a fill, what the program gives to be called, a graph.
+//! Each must be an error that stays, a fault that is counted, and a line on stderr.
+
+use std::cell::Cell;
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ops::ControlFlow;
+use std::process::Command;
+use std::ptr::null_mut;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cudarc::driver::sys::{CUcontext, CUfunction, CUmodule, CUstream};
+use ptxvm::{AccessEvent, Launch, LaunchObserver};
+
+use crate::context::Context;
+use crate::operation::Operation;
+
+/// Contexts whose copies, fills and launches panic.
+static CONTEXTS: Mutex<Vec<u64>> = Mutex::new(Vec::new());
+
+thread_local! {
+    /// The launch that this thread makes next is watched by somebody who panics.
+    static WATCHED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Panics below an operation, if that is planted in its context; below a launch when its threads store something.
+pub fn panic_below(operation: &Operation, context: &Context) {
+    if !CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner).contains(&context.id) {
+        return;
+    }
+    match operation {
+        Operation::Kernel(_) => WATCHED.set(true),
+        Operation::Copy(_) | Operation::Fill(_) => panic!("planted below an operation"),
+        _ => {}
+    }
+}
+
+/// Lets somebody watch who panics, if that is planted.
+pub fn watch(launch: Launch) -> Launch {
+    match WATCHED.take() {
+        true => launch.observe(Arc::new(Mutex::new(Panics))),
+        false => launch,
+    }
+}
+
+struct Panics;
+
+impl LaunchObserver for Panics {
+    fn access(&mut self, _: &AccessEvent) -> ControlFlow<()> {
+        panic!("planted in an observer")
+    }
+}
+
+const PTX: &CStr = c"
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry store(.param .u64 at) {
+    .reg .u64 %p;
+    ld.param.u64 %p, [at];
+    st.global.u32 [%p], 7;
+    ret;
+}
+";
+
+unsafe extern "C" {
+    fn cuInit(flags: c_uint) -> u32;
+    fn cuCtxCreate_v2(result: *mut CUcontext, flags: c_uint, device: c_int) -> u32;
+    fn cuCtxSetCurrent(context: CUcontext) -> u32;
+    fn cuCtxSynchronize() -> u32;
+    fn cuMemAlloc_v2(result: *mut u64, bytes: usize) -> u32;
+    fn cuMemcpyHtoD_v2(to: u64, from: *const c_void, bytes: usize) -> u32;
+    fn cuMemcpyDtoH_v2(to: *mut c_void, from: u64, bytes: usize) -> u32;
+    fn cuMemcpyDtoDAsync_v2(to: u64, from: u64, bytes: usize, stream: CUstream) -> u32;
+    fn cuMemsetD32Async(to: u64, value: c_uint, count: usize, stream: CUstream) -> u32;
+    fn cuModuleLoadData(result: *mut CUmodule, image: *const c_void) -> u32;
+    fn cuModuleGetFunction(result: *mut CUfunction, module: CUmodule, name: *const c_char) -> u32;
+    fn cuLaunchKernel(
+        function: CUfunction,
+        grid_x: c_uint,
+        grid_y: c_uint,
+        grid_z: c_uint,
+        block_x: c_uint,
+        block_y: c_uint,
+        block_z: c_uint,
+        shared: c_uint,
+        stream: CUstream,
+        params: *mut *mut c_void,
+        extra: *mut *mut c_void,
+    ) -> u32;
+    fn cuStreamCreate(result: *mut CUstream, flags: c_uint) -> u32;
+    fn cuStreamSynchronize(stream: CUstream) -> u32;
+    fn cuLaunchHostFunc(
+        stream: CUstream,
+        function: extern "C-unwind" fn(*mut c_void),
+        data: *mut c_void,
+    ) -> u32;
+    fn cuStreamAddCallback(
+        stream: CUstream,
+        function: extern "C-unwind" fn(CUstream, u32, *mut c_void),
+        data: *mut c_void,
+        flags: c_uint,
+    ) -> u32;
+    fn cuStreamBeginCapture_v2(stream: CUstream, mode: c_uint) -> u32;
+    fn cuStreamEndCapture(stream: CUstream, graph: *mut *mut c_void) -> u32;
+    fn cuGraphInstantiateWithFlags(result: *mut *mut c_void, graph: *mut c_void, flags: u64) -> u32;
+    fn cuGraphLaunch(exec: *mut c_void, stream: CUstream) -> u32;
+}
+
+/// A context with a module, a stream and memory.
+struct Place {
+    context: CUcontext,
+    function: CUfunction,
+    stream: CUstream,
+    memory: u64,
+}
+
+impl Place {
+    fn new() -> Place {
+        let mut place = Place { context: null_mut(), function: null_mut(), stream: null_mut(), memory: 0 };
+        let mut module = null_mut();
+        // SAFETY: every pointer is good for its call.
+        unsafe {
+            assert_eq!(cuInit(0), 0);
+            assert_eq!(cuCtxCreate_v2(&raw mut place.context, 0, 0), 0);
+            assert_eq!(cuModuleLoadData(&raw mut module, PTX.as_ptr().cast()), 0);
+            assert_eq!(cuModuleGetFunction(&raw mut place.function, module, c"store".as_ptr()), 0);
+            assert_eq!(cuStreamCreate(&raw mut place.stream, 1), 0);
+            assert_eq!(cuMemAlloc_v2(&raw mut place.memory, 64), 0);
+        }
+        place
+    }
+
+    fn launch(&self, blocks: u32) -> u32 {
+        let mut at = self.memory;
+        let mut params = [(&raw mut at).cast::<c_void>()];
+        let params = params.as_mut_ptr();
+        // SAFETY: every pointer is good for its call.
+        unsafe { cuLaunchKernel(self.function, blocks, 1, 1, 32, 1, 1, 0, self.stream, params, null_mut()) }
+    }
+}
+
+extern "C-unwind" fn panicking_function(_: *mut c_void) {
+    panic!("planted in a host function")
+}
+
+extern "C-unwind" fn panicking_callback(_: CUstream, _: u32, _: *mut c_void) {
+    panic!("planted in a callback")
+}
+
+/// What a program does, by the door: the work is queued without an error, or done with one.
+const DOORS: [(&str, fn(&Place) -> u32); 8] = [
+    ("launch", |place| place.launch(1)),
+    ("large launch", |place| place.launch(1000)),
+    // SAFETY: here and below, every pointer is good for its call.
+    ("copy", |place| unsafe { cuMemcpyDtoDAsync_v2(place.memory, place.memory + 32, 32, place.stream) }),
+    ("copy that is waited for", |place| unsafe {
+        cuMemcpyHtoD_v2(place.memory, [0u8; 64].as_ptr().cast(), 64)
+    }),
+    ("fill", |place| unsafe { cuMemsetD32Async(place.memory, 1, 16, place.stream) }),
+    ("host function", |place| unsafe { cuLaunchHostFunc(place.stream, panicking_function, null_mut()) }),
+    ("callback", |place| unsafe { cuStreamAddCallback(place.stream, panicking_callback, null_mut(), 0) }),
+    ("graph", |place| unsafe {
+        let (mut graph, mut exec) = (null_mut(), null_mut());
+        assert_eq!(cuStreamBeginCapture_v2(place.stream, 1), 0);
+        assert_eq!(place.launch(1), 0);
+        assert_eq!(cuStreamEndCapture(place.stream, &raw mut graph), 0);
+        assert_eq!(cuGraphInstantiateWithFlags(&raw mut exec, graph, 0), 0);
+        cuGraphLaunch(exec, place.stream)
+    }),
+];
+
+/// It is a test like any other, and a program for the next one.
+#[test]
+fn a_panic_below_any_door_is_an_error_that_stays() {
+    const LAUNCH_FAILED: u32 = 719;
+    let other = Place::new();
+    for (name, door) in DOORS {
+        let place = Place::new();
+        CONTEXTS.lock().unwrap().push(crate::context::top().unwrap().id);
+        let (status, mut word) = (door(&place), 0u32);
+        let waits = name == "copy that is waited for";
+        assert_eq!(status, if waits { LAUNCH_FAILED } else { 0 }, "{name}");
+        // SAFETY: every pointer is good for its call.
+        unsafe {
+            assert_eq!(cuStreamSynchronize(place.stream), LAUNCH_FAILED, "{name}");
+            assert_eq!(cuCtxSynchronize(), LAUNCH_FAILED, "{name}");
+            assert_eq!(cuMemcpyDtoH_v2((&raw mut word).cast(), place.memory, 4), LAUNCH_FAILED, "{name}");
+            // Another context goes on.
+            assert_eq!(cuCtxSetCurrent(other.context), 0);
+            assert_eq!(other.launch(1), 0);
+            assert_eq!(cuCtxSynchronize(), 0);
+            assert_eq!(cuMemcpyDtoH_v2((&raw mut word).cast(), other.memory, 4), 0);
+            assert_eq!(word, 7);
+        }
+    }
+}
+
+#[test]
+fn panics_are_counted_and_said_in_a_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "planted::a_panic_below_any_door_is_an_error_that_stays", "--nocapture"]);
+    command.env("PTXVM_REPORT", folder.path().join("report.json")).env_remove("RUST_BACKTRACE");
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    let lines: Vec<&str> = said.lines().filter(|line| line.contains("panicked")).collect();
+    let planted = lines.iter().filter(|line| line.starts_with("ptxvm: ") && line.contains(": planted "));
+    assert_eq!((lines.len(), planted.count()), (DOORS.len(), DOORS.len()), "{said}");
+    assert!(lines.iter().all(|line| line.contains("planted.rs:")), "{said}");
+    let report = std::fs::read(folder.path().join("report.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+    assert_eq!(report["faults"].as_array().unwrap().len(), DOORS.len(), "{report}");
+}
