@@ -331,7 +331,7 @@ impl<'l> Block<'l> {
     /// Where the lowest thread that is left stands.
     pub fn place(&mut self) -> Option<Place> {
         let thread = self.threads.iter().position(|thread| thread.wait != Wait::Ended)?;
-        let span = self.cpu(thread).instruction().map_or(Span::default(), |i| i.span);
+        let span = self.cpu(thread).next_instruction().map_or(Span::default(), |i| i.span);
         let launch = self.cta.launch;
         Some(Place { span, block: launch.ctaid(self.cta.index), thread: launch.thread(thread) })
     }

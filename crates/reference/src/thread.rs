@@ -149,6 +149,14 @@ impl<'l> Cpu<'_, 'l> {
         }
     }
 
+    /// The instruction that it executes next: where it stands, or behind the labels there.
+    pub fn next_instruction(&self) -> Option<&'l Instruction> {
+        self.code().body.code.get(self.frame().pc..)?.iter().find_map(|node| match node {
+            Node::Instruction(instruction) => Some(instruction),
+            Node::Label(_) => None,
+        })
+    }
+
     /// Runs until the thread waits, has ended, has given its turn away or has executed so many instructions.
     pub fn turn(&mut self, budget: u64) -> Step {
         let end = self.thread.steps + budget;
