@@ -88,6 +88,7 @@ fn facts<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
         Error::NoSuchName { .. } => ("no-such-name", None),
         Error::Arguments { .. } => ("arguments", None),
         Error::Launch(_) | Error::Cluster(_) => ("launch", None),
+        Error::Panicked(_) => ("defect", None),
         _ => ("error", None),
     };
     facts.set_item("code", code)?;
@@ -129,6 +130,17 @@ pub fn other(py: Python<'_>, code: &str, text: &str) -> PyErr {
     let facts = PyDict::new(py);
     let made = facts.set_item("code", code).and_then(|()| make(class, text, &facts));
     made.unwrap_or_else(|error| error)
+}
+
+/// What some work returns; if it panics an exception like any other, and not PyO3's, which nobody expects.
+///
+/// # Errors
+/// Those of the work, and one with the code `defect`.
+pub fn unless_panics<T>(py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    vm::caught(work).unwrap_or_else(|message| {
+        let text = format!("ptxvm itself failed, which is a defect of it: {message}");
+        Err(other(py, "defect", &text))
+    })
 }
 
 fn make(class: Class, text: &str, facts: &Bound<'_, PyDict>) -> PyResult<PyErr> {

@@ -1,13 +1,14 @@
 //! `ptxvm.evaluate`: one pure instruction on whole arrays, by the vector handlers.
 
+use std::sync::{Mutex, PoisonError};
+
 use command::{Alone, Source, ones};
 use isa::{Kind, OperandKind, Type};
 use lanes::{Handler, LaneWidth, Operand};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use rayon::prelude::*;
 
-use crate::error::other;
+use crate::error::{other, unless_panics};
 use crate::memory::HostMemory;
 
 /// Lanes that a handler is given at a time.
@@ -40,12 +41,14 @@ impl Instruction {
     #[new]
     #[pyo3(signature = (mnemonic, count, target = None))]
     fn new(py: Python<'_>, mnemonic: &str, count: usize, target: Option<&str>) -> PyResult<Instruction> {
-        let target = crate::module::options(py, false, target)?.target;
-        let alone =
-            Alone::resolve(mnemonic, count, target).map_err(|text| other(py, "instruction", &text))?;
-        let path = lanes::host_path().map_err(|error| other(py, "host-path", &error.to_string()))?;
-        let handler = Handler::new(alone.form, &alone.picks, path);
-        Ok(Instruction { alone, handler })
+        unless_panics(py, || {
+            let target = crate::module::options(py, false, target)?.target;
+            let alone =
+                Alone::resolve(mnemonic, count, target).map_err(|text| other(py, "instruction", &text))?;
+            let path = lanes::host_path().map_err(|error| other(py, "host-path", &error.to_string()))?;
+            let handler = Handler::new(alone.form, &alone.picks, path);
+            Ok(Instruction { alone, handler })
+        })
     }
 
     /// Its sources, in order; the carry comes last.
@@ -69,6 +72,19 @@ impl Instruction {
         count: usize,
         sources: Vec<Bound<'_, PyAny>>,
         results: Vec<Bound<'_, PyAny>>,
+        plain: bool,
+    ) -> PyResult<()> {
+        unless_panics(py, || self.run_now(py, count, &sources, &results, plain))
+    }
+}
+
+impl Instruction {
+    fn run_now(
+        &self,
+        py: Python<'_>,
+        count: usize,
+        sources: &[Bound<'_, PyAny>],
+        results: &[Bound<'_, PyAny>],
         plain: bool,
     ) -> PyResult<()> {
         let memory = |object: &Bound<'_, PyAny>| {
@@ -118,21 +134,25 @@ impl Instruction {
         let constants_vary =
             arrays.iter().zip(sources).any(|(array, source)| !array.uniform && is_constant(source));
         let handler = self.handler.as_ref().filter(|_| !plain && !constants_vary);
-        py.detach(|| {
-            let mut written = written.into_iter();
-            let (Some(first), second) = (written.next(), written.next()) else { return };
-            let sizes = results.iter().map(|(_, ty)| element_bytes(*ty)).collect::<Vec<_>>();
-            let shares = first.par_chunks_mut(SHARE * sizes[0]).enumerate();
-            match second {
-                Some(second) => {
-                    shares.zip(second.par_chunks_mut(SHARE * sizes[1])).for_each(|((i, first), second)| {
-                        self.share(handler, &arrays, i * SHARE, first, Some(second));
-                    })
-                }
-                None => shares.for_each(|(i, first)| self.share(handler, &arrays, i * SHARE, first, None)),
+        let mut written = written.into_iter();
+        let (Some(first), second) = (written.next(), written.next()) else { return Ok(()) };
+        let chunk = |result: usize| SHARE * element_bytes(results[result].1);
+        let mut seconds = second.map(|second| second.chunks_mut(chunk(1)));
+        let shares = first.chunks_mut(chunk(0)).enumerate();
+        let shares = Mutex::new(shares.map(|(i, first)| {
+            let second = seconds.as_mut().and_then(Iterator::next);
+            (i * SHARE, first, second)
+        }));
+        let next = || shares.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let work = || {
+            while let Some((start, first, second)) = next() {
+                self.share(handler, &arrays, start, first, second);
             }
-        });
-        Ok(())
+        };
+        let done = py.detach(|| if count > SHARE { vm::on_host_threads(work) } else { vm::caught(work) });
+        done.map_err(|message| {
+            other(py, "defect", &format!("ptxvm itself failed, which is a defect of it: {message}"))
+        })
     }
 }
 

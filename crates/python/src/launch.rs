@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use diag::Span;
 use ptxvm::{AccessEvent, Engine, Error, LaunchObserver, LaunchReport, Output, Profile, signature};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
 
 use crate::arguments::{Parameters, Referred, Target};
-use crate::error::{other, to_python};
+use crate::error::{other, to_python, unless_panics};
 use crate::interrupt::Watch;
 use crate::module::Kernel;
 use crate::place::Placed;
@@ -154,7 +154,15 @@ impl Launcher {
                     return error;
                 }
                 let (what, declared) = (error.value(py).to_string(), ptxvm::describe(&slot.param));
-                self.wrong(py, &format!("{} {what}, but the parameter is {declared}", entry.names[index]))
+                let name = &entry.names[index];
+                self.wrong(
+                    py,
+                    // What the array itself is not fit for has nothing to do with the parameter.
+                    &match what.starts_with("its ") || what.starts_with("the ") {
+                        true => format!("{name}: {what}"),
+                        false => format!("{name} {what}, but the parameter is {declared}"),
+                    },
+                )
             })?;
         }
         Ok(parameters)
@@ -169,6 +177,16 @@ impl Launcher {
     }
 
     fn run(
+        &self,
+        py: Python<'_>,
+        arguments: &Bound<'_, PyTuple>,
+        options: Options<'_>,
+        watcher: &Watcher,
+    ) -> PyResult<Report> {
+        unless_panics(py, || self.run_now(py, arguments, options, watcher))
+    }
+
+    fn run_now(
         &self,
         py: Python<'_>,
         arguments: &Bound<'_, PyTuple>,
@@ -276,7 +294,10 @@ fn beside(
     let (tell, told) = sync_channel(1);
     let told = Mutex::new(told);
     std::thread::scope(|scope| {
-        scope.spawn(move || tell.send(launch.run()));
+        let started = std::thread::Builder::new().spawn_scoped(scope, move || tell.send(launch.run()));
+        started.map_err(|error| {
+            other(py, "no-thread", &format!("no thread for a launch that is looked at: {error}"))
+        })?;
         let wait = || lock(&told).recv_timeout(LOOK);
         let mut trouble = Ok(());
         loop {
@@ -287,8 +308,10 @@ fn beside(
                     return Ok(result);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                // It panicked; the scope hands that on.
-                Err(RecvTimeoutError::Disconnected) => return Err(PyKeyboardInterrupt::new_err(())),
+                // Whatever became of the launch, its thread tells.
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(other(py, "defect", "the thread of the launch has gone"));
+                }
             }
             if trouble.is_ok() {
                 match py.check_signals().and_then(|()| look(done.load(Ordering::Relaxed))) {
@@ -461,10 +484,12 @@ impl Launcher {
         let options = Options::new(options)?;
         let report = self.run(py, arguments, options, &Watcher::Profile(Arc::clone(&profile)))?;
         let profile = lock(&profile);
-        let lines = command::Report::new(self.kernel.shared.loaded.module(), &profile);
-        let failed = |failure: command::Failure| other(py, "profile", &failure.message);
-        let title = format!("{}: grid {:?}, block {:?}", self.kernel.entry.name, self.grid, self.block);
-        Ok((report, lines.json().map_err(failed)?, lines.table(), lines.html(&title)))
+        unless_panics(py, || {
+            let lines = command::Report::new(self.kernel.shared.loaded.module(), &profile);
+            let failed = |failure: command::Failure| other(py, "profile", &failure.message);
+            let title = format!("{}: grid {:?}, block {:?}", self.kernel.entry.name, self.grid, self.block);
+            Ok((report, lines.json().map_err(failed)?, lines.table(), lines.html(&title)))
+        })
     }
 
     /// Runs it and finds out who wrote some elements last. Each is (argument, offset in bytes, bytes).

@@ -26,21 +26,26 @@ fn check<'py>(
     lenient: bool,
     target: Option<&str>,
 ) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let source = module::source(py, source)?;
-    let options = module::options(py, lenient, target)?;
-    let diagnostics = py.detach(|| {
-        let (tree, parsed) = syntax::parse(&source);
-        ::check::check(&source, &tree, parsed, &options).1
-    });
-    diagnostics.iter().map(|one| error::diagnostic(py, &source, one)).collect()
+    error::unless_panics(py, || {
+        let source = module::source(py, source)?;
+        let options = module::options(py, lenient, target)?;
+        let diagnostics = py.detach(|| {
+            let (tree, parsed) = syntax::parse(&source);
+            ::check::check(&source, &tree, parsed, &options).1
+        });
+        diagnostics.iter().map(|one| error::diagnostic(py, &source, one)).collect()
+    })
 }
 
 /// The page of an instruction, a form of it, or `.modifier`, as Markdown.
 #[pyfunction]
 fn explain(py: Python<'_>, name: &str) -> PyResult<String> {
-    command::page(name.trim()).map_err(|failure| {
-        let advice = failure.advice().map(|advice| format!("\nhelp: {advice}")).unwrap_or_default();
-        error::other(py, "no-such-name", &(failure.message.clone() + &advice))
+    let page = || command::page(name.trim());
+    error::unless_panics(py, || {
+        page().map_err(|failure| {
+            let advice = failure.advice().map(|advice| format!("\nhelp: {advice}")).unwrap_or_default();
+            error::other(py, "no-such-name", &(failure.message.clone() + &advice))
+        })
     })
 }
 
@@ -62,6 +67,7 @@ fn command_main(py: Python<'_>, words: Vec<OsString>, again: Vec<OsString>, libr
 #[pymodule]
 #[pyo3(name = "_native")]
 fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    vm::report_briefly();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("OPTIMIZED", !cfg!(debug_assertions))?;
     module.add_class::<module::Module>()?;

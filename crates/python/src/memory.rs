@@ -3,7 +3,7 @@
 //! `PyObject_GetBuffer` is in the limited API since Python 3.11 only. Its symbol and the layout of its structure are the same in 3.9 and 3.10,
 //! which no longer change, so one extension serves them all; the tests run on each.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::NonNull;
 
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
@@ -38,6 +38,8 @@ unsafe extern "C" {
 
 /// `PyBUF_ANY_CONTIGUOUS`: in the order of C or of Fortran, without holes.
 const ANY_CONTIGUOUS: c_int = 0x80 | 0x10 | 0x08;
+/// `PyBUF_FORMAT`: what the elements are is told, too.
+const FORMAT: c_int = 0x04;
 
 /// What keeps the memory where it is.
 enum Hold {
@@ -97,10 +99,16 @@ impl HostMemory {
             suboffsets: std::ptr::null_mut(),
             internal: std::ptr::null_mut(),
         });
-        // SAFETY: `view` is a `Py_buffer`, which stays where it is until it is released.
-        let status = unsafe { PyObject_GetBuffer(object.as_ptr(), &raw mut *view, ANY_CONTIGUOUS) };
-        if status != 0 {
-            let error = PyErr::fetch(object.py());
+        let mut get = |flags: c_int| {
+            // SAFETY: `view` is a `Py_buffer`, which stays where it is until it is released.
+            match unsafe { PyObject_GetBuffer(object.as_ptr(), &raw mut *view, flags) } {
+                0 => Ok(()),
+                _ => Err(PyErr::fetch(object.py())),
+            }
+        };
+        // Types that have no format (those of ml_dtypes, dates) are told by NumPy alone.
+        let has_format = get(ANY_CONTIGUOUS | FORMAT).is_ok();
+        if !has_format && let Err(error) = get(ANY_CONTIGUOUS) {
             // numpy says ValueError, memoryview BufferError.
             if error.is_instance_of::<PyValueError>(object.py())
                 || error.is_instance_of::<PyBufferError>(object.py())
@@ -110,8 +118,15 @@ impl HostMemory {
             return Err(error);
         }
         let (start, bytes) = (view.buf.cast(), usize::try_from(view.len).unwrap_or(0));
-        let writable = view.readonly == 0;
-        Ok(Some(HostMemory::new(start, bytes, writable, Hold::View(view))))
+        let (writable, format) = (view.readonly == 0, view.format);
+        let memory = HostMemory::new(start, bytes, writable, Hold::View(view));
+        if has_format && !format.is_null() {
+            // SAFETY: the export has a text there, which stays until it is given back.
+            check_format(unsafe { CStr::from_ptr(format) }.to_bytes())?;
+        } else if !has_format && let Some(dtype) = object.getattr_opt(intern!(object.py(), "dtype"))? {
+            check_dtype(&dtype)?;
+        }
+        Ok(Some(memory))
     }
 
     /// `__array_interface__`, version 3 of NumPy's array interface.
@@ -121,10 +136,11 @@ impl HostMemory {
         let item = |name: &str| interface.get_item(name);
         let shape: Vec<usize> = item("shape")?.ok_or_else(|| wrong("has no shape"))?.extract()?;
         let kind: String = item("typestr")?.ok_or_else(|| wrong("has no typestr"))?.extract()?;
+        check_typestr(&kind)?;
         let size: usize =
             kind.get(2..).and_then(|size| size.parse().ok()).ok_or_else(|| wrong("has a wrong typestr"))?;
-        if kind.starts_with('>') && size > 1 {
-            return Err(wrong("is of numbers whose highest byte comes first"));
+        if let Some(fields) = item("descr")? {
+            check_fields(&fields, 0)?;
         }
         let bytes = shape.iter().try_fold(size, |bytes, &extent| bytes.checked_mul(extent));
         let bytes =
@@ -170,6 +186,72 @@ impl Drop for HostMemory {
             // SAFETY: it was filled by `PyObject_GetBuffer`, and is released once, by a thread that is attached.
             unsafe { PyBuffer_Release(&raw mut **view) }
         }
+    }
+}
+
+/// What is said of arrays whose elements are no numbers, but pointers to objects.
+const OBJECTS: &str = "its elements are objects of Python, which kernels cannot use: give them a type, numpy.asarray(x, dtype=\"float32\")";
+/// What is said of numbers in the order of bytes of other machines.
+const FOREIGN_ORDER: &str =
+    "the highest byte of its elements comes first: make it x.astype(x.dtype.newbyteorder(\"=\"))";
+
+/// Refuses elements that are objects, and numbers in a foreign order of bytes, by a format as `struct` has it, with the additions of PEP 3118.
+fn check_format(format: &[u8]) -> PyResult<()> {
+    let (mut foreign, mut in_name) = (false, false);
+    for &code in format {
+        match code {
+            b':' => in_name = !in_name,
+            _ if in_name => {}
+            b'O' => return Err(PyTypeError::new_err(OBJECTS)),
+            b'>' | b'!' => foreign = true,
+            b'<' | b'@' | b'=' | b'^' => foreign = false,
+            b'h' | b'H' | b'i' | b'I' | b'l' | b'L' | b'q' | b'Q' | b'n' | b'N' | b'e' | b'f' | b'd'
+            | b'g' | b'u' | b'w' | b'P'
+                if foreign =>
+            {
+                return Err(PyTypeError::new_err(FOREIGN_ORDER));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The same by a type as NumPy's array interface spells it: `<f4`, `|O8`.
+fn check_typestr(kind: &str) -> PyResult<()> {
+    let size = kind.get(2..).and_then(|size| size.parse().ok()).unwrap_or(0u64);
+    match kind.get(..2) {
+        Some(kind) if kind.ends_with('O') => Err(PyTypeError::new_err(OBJECTS)),
+        Some(kind) if kind.starts_with('>') && size > 1 && !kind.ends_with(['V', 'S']) => {
+            Err(PyTypeError::new_err(FOREIGN_ORDER))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The same of the fields of a structure, `[(name, type, shape), ...]`, whose types may be such lists.
+fn check_fields(fields: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
+    const DEEPEST: usize = 32;
+    for field in fields.try_iter()? {
+        let kind = field?.get_item(1)?;
+        match kind.extract::<String>() {
+            Ok(kind) => check_typestr(&kind)?,
+            Err(_) if depth < DEEPEST => check_fields(&kind, depth + 1)?,
+            Err(_) => return Err(PyTypeError::new_err("its elements are structures of too many structures")),
+        }
+    }
+    Ok(())
+}
+
+/// The same by a `dtype` of NumPy's.
+fn check_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = dtype.py();
+    if dtype.getattr_opt(intern!(py, "hasobject"))?.is_some_and(|has| has.is_truthy().unwrap_or(false)) {
+        return Err(PyTypeError::new_err(OBJECTS));
+    }
+    match dtype.getattr_opt(intern!(py, "isnative"))? {
+        Some(is_native) if !is_native.is_truthy()? => Err(PyTypeError::new_err(FOREIGN_ORDER)),
+        _ => Ok(()),
     }
 }
 

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use crate::arguments::Slot;
-use crate::error::{plain, to_python};
+use crate::error::{plain, to_python, unless_panics};
 use crate::launch::{Launcher, extents};
 use crate::place::Places;
 
@@ -149,7 +149,8 @@ impl Module {
             let loaded = Device::from(machine.clone()).load(&module)?;
             Ok(Some((loaded, Places::new(machine, narrow), narrow)))
         };
-        let made = py.detach(load).map_err(|error| to_python(py, &error))?;
+        let load = || py.detach(load).map_err(|error| to_python(py, &error));
+        let made = unless_panics(py, load)?;
         let (loaded, places, narrow) = made.ok_or_else(|| PyValueError::new_err("there is no source"))?;
         let address_bytes = if narrow { 4 } else { 8 };
         let kernels = Mutex::default();
@@ -236,7 +237,7 @@ impl Module {
             let mut bytes = vec![0; size as usize];
             self.0.loaded.read_variable(name, 0, &mut bytes).map(|()| bytes)
         };
-        let bytes = read().map_err(|error| to_python(py, &error))?;
+        let bytes = unless_panics(py, || read().map_err(|error| to_python(py, &error)))?;
         Ok(PyBytes::new(py, &bytes))
     }
 
@@ -252,8 +253,8 @@ impl Module {
         let memory = crate::memory::HostMemory::of(value)?;
         let memory =
             memory.ok_or_else(|| crate::error::other(py, "arguments", "it is no array and no bytes"))?;
-        let written = self.0.loaded.write_variable(name, offset, &memory.copy());
-        written.map_err(|error| to_python(py, &error))
+        let write = || self.0.loaded.write_variable(name, offset, &memory.copy());
+        unless_panics(py, || write().map_err(|error| to_python(py, &error)))
     }
 
     fn __repr__(&self) -> String {
@@ -315,8 +316,8 @@ impl Kernel {
 
     /// Why parts of its grid must not be launched apart from each other: of each access that other blocks may see in an order, its line, its
     /// text, and whether it only combines (an atomic operation whose old value nobody reads).
-    fn _order_between_blocks(&self) -> Vec<(String, u32, String, bool)> {
-        crate::order::between_blocks(&self.shared, &self.entry.name)
+    fn _order_between_blocks(&self, py: Python<'_>) -> PyResult<Vec<(String, u32, String, bool)>> {
+        unless_panics(py, || Ok(crate::order::between_blocks(&self.shared, &self.entry.name)))
     }
 
     fn __getitem__(&self, shape: &Bound<'_, PyAny>) -> PyResult<Launcher> {

@@ -207,3 +207,33 @@ def test_two_dimensional_arrays_in_both_orders():
         before = a.copy()
         jobs.run(ptxvm.Module(text)["twice"][12, 1], a, executor=Here(), parts=5)
         assert numpy.array_equal(a, 2 * before)
+
+
+#: Launches, and then does the same in parts by children that are forked.
+FORKED = (
+    """import numpy, ptxvm
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+saxpy = ptxvm.Module(%r)["saxpy"][391, 256]
+x, y, parts = (numpy.ones(100_000, "f4") for _ in range(3))
+saxpy(x.size, 2.5, x, y)
+with ProcessPoolExecutor(2, mp_context=get_context("fork")) as executor:
+    ptxvm.jobs.run(saxpy, x.size, 2.5, x, parts, executor=executor, parts=4)
+    ptxvm.jobs.sweep("neg.f16", 1, executor=executor)
+assert numpy.array_equal(y, parts)
+print("done")
+"""
+    % SAXPY
+)
+
+
+def test_children_that_are_forked_do_jobs():
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
+def test_arrays_that_kernels_cannot_use_are_refused(executor):
+    saxpy, x = ptxvm.Module(SAXPY)["saxpy"][1, 32], numpy.ones(32, numpy.float32)
+    for bad, why in [(numpy.ones(32, ">f4"), "highest byte"), (numpy.array([None] * 32), "objects of Python")]:
+        with pytest.raises(TypeError, match=why):
+            jobs.run(saxpy, 32, 2.0, x, bad, executor=executor, parts=1)

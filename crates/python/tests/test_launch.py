@@ -5,6 +5,7 @@ import ctypes
 import io
 import os
 import pickle
+import subprocess
 import sys
 import threading
 import time
@@ -433,3 +434,166 @@ def test_forked_processes_can_launch():
         except BaseException:
             os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def objects():
+    return numpy.array([object() for _ in range(32)], dtype=object)
+
+
+#: What kernels cannot use, and what the error says: a word of why, and of what to do.
+UNUSABLE = {
+    "objects": (objects, "objects of Python", "dtype="),
+    "objects in structures": (lambda: numpy.zeros(32, [("a", "f4"), (">b", "O")]), "objects of Python", "dtype="),
+    "pointers of ctypes": (lambda: (ctypes.py_object * 32)(*map(str, range(32))), "objects of Python", "dtype="),
+    "foreign floats": (lambda: numpy.ones(32, ">f4"), "highest byte", "newbyteorder"),
+    "foreign complex numbers": (lambda: numpy.ones(32, ">c16"), "highest byte", "newbyteorder"),
+    "foreign texts": (lambda: numpy.zeros(32, ">U4"), "highest byte", "newbyteorder"),
+    "foreign fields": (lambda: numpy.zeros(32, [("a", "u1"), ("b", ">i2")]), "highest byte", "newbyteorder"),
+    "foreign small floats": (lambda: numpy.zeros(32, numpy.dtype(ml_dtypes.bfloat16).newbyteorder(">")), "highest byte", "newbyteorder"),
+    "foreign dates": (lambda: numpy.zeros(32, ">M8[s]"), "highest byte", "newbyteorder"),
+    "foreign fields of ctypes": (lambda: (ctypes.c_float.__ctype_be__ * 32)(), "highest byte", "newbyteorder"),
+}
+
+
+@pytest.mark.parametrize("make, why, advice", UNUSABLE.values(), ids=UNUSABLE.keys())
+def test_arrays_that_kernels_cannot_use_are_refused(make, why, advice):
+    module, bad, x = ptxvm.Module(SAXPY + INTO), make(), numpy.ones(32, numpy.float32)
+    before = list(bad) if not hasattr(bad, "tobytes") else bad.tobytes()
+    for arguments in [(32, 2.0, bad, x), (32, 2.0, x, bad)]:
+        with pytest.raises(TypeError) as raised:
+            module["saxpy"][1, 32](*arguments)
+        assert why in str(raised.value) and advice in str(raised.value) and "argument" in str(raised.value)
+    # In a structure, and as one.
+    for structure in [(bad, 1), bad]:
+        with pytest.raises(TypeError, match=why):
+            module["into"][1, 32](structure)
+    with pytest.raises(TypeError, match=why):
+        module.write_variable("word", bad)
+    with pytest.raises(TypeError):
+        ptxvm.evaluate("add.u64", bad, bad)
+    with pytest.raises((TypeError, ValueError)):
+        ptxvm.Texture(bad)
+    assert before == (list(bad) if not hasattr(bad, "tobytes") else bad.tobytes())
+
+
+#: Takes a structure of 16 bytes, and has a variable.
+INTO = ".visible .entry into(.param .align 8 .b8 s[16]) { ret; }\n.global .u32 word;\n"
+
+
+class Foreign:
+    """Has the array interface and nothing else."""
+
+    def __init__(self, array, **changes):
+        self.__array_interface__ = {**array.__array_interface__, **changes}
+        self.array = array
+
+
+def test_the_array_interface_tells_what_elements_are():
+    saxpy, x = ptxvm.Module(SAXPY)["saxpy"][1, 32], numpy.ones(32, numpy.float32)
+    saxpy(32, 2.0, x, Foreign(x))
+    assert (x == 3).all()
+    structured = numpy.zeros(32, [("a", "u1"), ("b", [("c", ">i2")])])
+    for bad, why in [(numpy.ones(32, ">f4"), "highest byte"), (objects(), "objects"), (structured, "highest byte")]:
+        with pytest.raises(TypeError, match=why):
+            saxpy(32, 2.0, x, Foreign(bad))
+
+
+def test_what_has_the_order_of_this_machine_is_taken():
+    saxpy, x = ptxvm.Module(SAXPY)["saxpy"][1, 32], numpy.ones(32, numpy.float32)
+    fields = numpy.zeros(32, [("O>f", "<f4")])
+    for y in [numpy.zeros(32, "<f4"), numpy.zeros(128, ">u1"), numpy.zeros(32, ">S4"), fields, array.array("f", [0] * 32), (ctypes.c_float * 32)()]:
+        saxpy(32, 2.0, x, y)
+        assert bytes(memoryview(y).cast("B")) == numpy.full(32, 2, numpy.float32).tobytes()
+    dates = numpy.zeros(16, "<M8[s]")
+    saxpy(32, 2.0, x, dates)
+    assert dates.tobytes() == numpy.full(32, 2, numpy.float32).tobytes()
+
+
+@pytest.mark.skipif(ptxvm._native.OPTIMIZED, reason="the planted overflow is noticed in builds with checks")
+@pytest.mark.parametrize("options", [{}, {"threads": 1}, {"stop": threading.Event()}])
+def test_a_panic_below_a_launch_is_an_exception_like_any_other(options, capfd):
+    x, y = arguments()
+    saxpy = ptxvm.Module(SAXPY)["saxpy"][4, 256]
+    # Planted: bytes of an element of which the end cannot be computed, in the observer.
+    with pytest.raises(ptxvm.Error, match="panicked.*overflow.*launch.rs") as raised:
+        saxpy._writers([(3, 0, 2**64 - 1)], 1000, 2.0, x, y, **options)
+    assert raised.value.code == "defect" and isinstance(raised.value, Exception)
+    # And on the way to it.
+    with pytest.raises(ptxvm.Error, match="overflow.*launch.rs") as raised:
+        saxpy._writers([(3, 2**64 - 1, 4)], 1000, 2.0, x, y, **options)
+    assert raised.value.code == "defect"
+    # Where a backtrace is asked for Rust says more.
+    assert "panicked at" not in capfd.readouterr().err or "RUST_BACKTRACE" in os.environ
+    y[:] = 0.5
+    saxpy(1000, 2.0, x, y)
+    assert numpy.array_equal(y, 2 * x + numpy.float32(0.5))
+
+
+#: Launches, forks, and launches in the child and in a child of that: on all threads, and with all that has threads.
+FORKS = (
+    """import os, signal, numpy, ptxvm
+SAXPY = %r
+x, y = numpy.arange(100_000, dtype="f4"), numpy.zeros(100_000, "f4")
+def launch(**options):
+    y[:] = 0
+    ptxvm.launch(SAXPY, x.size, 2.0, x, y, grid=391, block=256, threads=3, **options)
+    ptxvm.launch(SAXPY, x.size, 2.0, x, y, grid=391, block=256, **options)
+    assert numpy.array_equal(y, 4 * x)
+    assert numpy.array_equal(ptxvm.evaluate("add.f32", x, x), x + x)
+def fork(depth):
+    launch()
+    launch(progress=Bar())
+    if depth:
+        child = os.fork()
+        if not child:
+            signal.alarm(60)
+            try:
+                fork(depth - 1)
+            except BaseException as error:
+                print(error)
+                os._exit(1)
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        launch()
+class Bar:
+    total = None
+    def update(self, count): pass
+fork(2)
+print("done")
+"""
+    % SAXPY
+)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_child_launches_with_threads_of_its_own():
+    program = [sys.executable, "-W", "ignore", "-c", FORKS]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=120, env={**os.environ, "RAYON_NUM_THREADS": "3"})
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limit is Linux's")
+def test_a_launch_needs_no_more_threads_than_there_are():
+    program = """import os, resource, sys
+if os.getuid() == 0:
+    # The limit is that of a user, and root has none.
+    os.setgid(65534); os.setuid(65534)
+resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+import numpy, threading
+x, y = numpy.arange(100_000, dtype="f4"), numpy.zeros(100_000, "f4")
+launcher = ptxvm.Module(SAXPY)["saxpy"][391, 256]
+for threads in (None, 3):
+    y[:] = 0
+    launcher(x.size, 2.0, x, y, threads=threads)
+    assert numpy.array_equal(y, 2 * x)
+assert numpy.array_equal(ptxvm.evaluate("add.f32", x, x), x + x)
+try:
+    launcher(x.size, 2.0, x, y, stop=threading.Event())
+except ptxvm.Error as error:
+    print(error.code)
+"""
+    # What is imported may lie where only root reads.
+    program = f"import numpy, ptxvm, ptxvm._evaluate\nSAXPY = {SAXPY!r}\n" + program
+    limited = {**os.environ, "RAYON_NUM_THREADS": "3", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, env=limited)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "no-thread\n", "")

@@ -62,8 +62,10 @@ def _operand(value, description):
         else:
             value = _integers(value, plain if plain is not None else raw, description)
     value = numpy.asarray(value)
+    if value.dtype.hasobject:
+        raise _wrong(description, "no array of objects")
     if value.dtype.byteorder == ">":
-        raise _wrong(description, "its highest byte comes first")
+        raise _wrong(description, "its highest byte comes first: make it x.astype(x.dtype.newbyteorder(\"=\"))")
     if ty == "pred":
         if value.dtype.kind not in "biu":
             raise _wrong(description, f"no array of {value.dtype}")

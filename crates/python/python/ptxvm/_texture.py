@@ -12,8 +12,10 @@ def _array(array):
     if not isinstance(array, numpy.ndarray):
         is_array = hasattr(array, "__array_interface__") or not hasattr(array, "__dlpack__")
         array = numpy.asarray(array) if is_array else numpy.from_dlpack(array)
+    if array.dtype.hasobject:
+        raise TypeError("texels are objects of Python: give them a type, numpy.asarray(x, dtype=\"float32\")")
     if array.dtype.byteorder == ">":
-        raise TypeError("texels: their highest byte comes first")
+        raise TypeError("texels: their highest byte comes first: make it x.astype(x.dtype.newbyteorder(\"=\"))")
     if not array.flags.c_contiguous:
         raise TypeError("texels do not lie one behind the other: make it numpy.ascontiguousarray(x)")
     return array

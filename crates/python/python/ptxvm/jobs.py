@@ -127,6 +127,11 @@ def split(launcher, *arguments, parts, merge=None, **options):
     arrays = list(_arrays(arguments))
     if not all(array.flags.forc for array in arrays):
         raise TypeError("the elements of an array do not lie one behind the other: make it numpy.ascontiguousarray(x)")
+    # Pickle could change the order of bytes, and what comes back would no longer fit.
+    if any(array.dtype.hasobject for array in arrays):
+        raise TypeError("the elements of an array are objects of Python: give them a type, numpy.asarray(x, dtype=\"float32\")")
+    if not all(array.dtype.isnative for array in arrays):
+        raise TypeError("the highest byte of an array's elements comes first: make it x.astype(x.dtype.newbyteorder(\"=\"))")
     for first, second in itertools.combinations(arrays, 2):
         if numpy.shares_memory(first, second):
             raise _refuse("two arrays share memory, which copies of them would not")
