@@ -2,6 +2,8 @@
 
 #[path = "common/mod.rs"]
 mod common;
+#[path = "tools/compiled.rs"]
+mod compiled;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -32,6 +34,7 @@ fn main() {
             }));
         }
     }
+    trials.extend(compiled::trials(&folder));
     trials.sort_by(|a, b| a.name().cmp(b.name()));
     libtest_mimic::run(&arguments, trials).exit();
 }
@@ -84,9 +87,7 @@ fn launch(path: &Path, text: &str, tools: &str, options: &[&str]) -> Result<Seen
         common::finish(&mut command)
     };
     let (human, json) = (run("human")?, run("json")?);
-    let last = json.stdout.lines().last().unwrap_or_default();
-    let object: serde_json::Value =
-        serde_json::from_str(last).map_err(|error| format!("{error}: {}", human.transcript()))?;
+    let object = object(&json)?;
     let findings =
         object["findings"].as_array().ok_or_else(|| format!("no findings\n{}", human.transcript()))?;
     let sides = |finding: &serde_json::Value| {
@@ -101,6 +102,12 @@ fn launch(path: &Path, text: &str, tools: &str, options: &[&str]) -> Result<Seen
         stderr: human.stderr,
         exit: human.code,
     })
+}
+
+/// What a launch says in JSON.
+fn object(json: &common::Outcome) -> Result<serde_json::Value, String> {
+    let last = json.stdout.lines().last().unwrap_or_default();
+    serde_json::from_str(last).map_err(|error| format!("{error}: {}", json.transcript()))
 }
 
 /// The bug is found at the lines that the text marks, in every way, and in the same words.

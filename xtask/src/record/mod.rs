@@ -11,6 +11,7 @@ mod legality;
 pub mod lines;
 pub mod oracle;
 mod sass;
+mod tools;
 mod values;
 
 use std::path::{Path, PathBuf};
@@ -45,6 +46,12 @@ pub enum Record {
         /// Write nothing; fail if a record would change
         #[arg(long)]
         check: bool,
+    },
+    /// What nvcc makes of each pair of kernels of tests/tools/cuda, with its bug and without
+    Tools {
+        /// Compile all of them again, not only those that have changed
+        #[arg(long)]
+        all: bool,
     },
     /// What ptxas 13.5 and 12.9 say about each file of the corpus of real PTX
     Corpus {
@@ -137,6 +144,7 @@ pub fn run(what: &Record) -> Result<()> {
     let oracles = root.join(".oracles");
     match what {
         Record::Fail { check } => fail::record(&oracles, &root.join("tests/fail"), *check),
+        Record::Tools { all } => tools::record(&oracles, &root.join("tests/tools"), *all),
         Record::Corpus { from } => {
             corpus::record(&oracles, &root.join(from), &root.join("conformance/corpus"))
         }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::{fmt, fs};
+use std::{fmt, fs, result};
 
 use serde::{Deserialize, Serialize};
 
@@ -63,21 +63,15 @@ struct Package {
 }
 
 impl Package {
-    /// The line of `oracles.txt` that pins it.
-    fn requirement(&self) -> Option<&'static str> {
-        REQUIREMENTS
-            .lines()
-            .find(|line| line.strip_prefix(self.name).is_some_and(|rest| rest.starts_with("==")))
-    }
-
     /// The program in `home`, installed there first when it is not there.
     fn open(&self, home: &Path) -> Result<PathBuf> {
-        let binary = home.join(self.binary);
-        if !binary.is_file() {
-            install(self, home)?;
-        }
-        Ok(binary)
+        open(&[self.name], self.options, &home.join(self.binary), home)
     }
+}
+
+/// The line of `oracles.txt` that pins a package.
+fn requirement(name: &str) -> Option<&'static str> {
+    REQUIREMENTS.lines().find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with("==")))
 }
 
 /// How bad a message is.
@@ -376,31 +370,45 @@ pub fn libnvvm(folder: &Path) -> Result<PathBuf> {
     package.open(&folder.join(format!("ptxas-{}", release.name())))
 }
 
-/// Installs a package into `home` with pip, which checks the pinned hash.
-fn install(package: &Package, home: &Path) -> Result<()> {
-    let requirement = package.requirement().ok_or("oracles.txt does not pin this package")?;
+/// nvcc and the headers that kernels include (cooperative groups, libcu++, CUB): these unpack into one tree.
+const COMPILER: [&str; 5] =
+    ["nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-crt", "nvidia-cuda-runtime", "nvidia-cuda-cccl"];
+
+/// The compiler nvcc 13.5 under `folder`, installed from PyPI first when it is not there.
+pub fn nvcc(folder: &Path) -> Result<PathBuf> {
+    let home = folder.join("nvcc-13.5");
+    open(&COMPILER, &[], &home.join("nvidia/cu13/bin/nvcc"), &home)
+}
+
+/// The program `binary`; where it is not there, pip installs the packages into `home`, and checks the pinned hashes.
+fn open(packages: &[&str], options: &[&str], binary: &Path, home: &Path) -> Result<PathBuf> {
+    if binary.is_file() {
+        return Ok(binary.to_owned());
+    }
+    let lines = packages.iter().map(|name| requirement(name).ok_or("oracles.txt does not pin this package"));
+    let requirements = lines.collect::<result::Result<Vec<_>, _>>()?.join("\n");
     fs::create_dir_all(home)?;
     let list = home.join("requirements.txt");
-    fs::write(&list, requirement)?;
+    fs::write(&list, &requirements)?;
     let python = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
     let status = Command::new(&python)
         .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"])
         .args(["--require-hashes", "--only-binary", ":all:", "--target"])
         .arg(home)
-        .args(package.options)
+        .args(options)
         .env("PIP_ROOT_USER_ACTION", "ignore")
         .arg("--requirement")
         .arg(&list)
         .status()
         .map_err(|error| format!("cannot run {}: {error}", python.to_string_lossy()))?;
-    match status.success() && home.join(package.binary).is_file() {
-        true => Ok(()),
-        false => Err(format!("installing {requirement} did not yield {}", package.binary).into()),
+    match status.success() && binary.is_file() {
+        true => Ok(binary.to_owned()),
+        false => Err(format!("installing {requirements} did not yield {}", binary.display()).into()),
     }
 }
 
 /// What a program calls itself: the line of its `--version` that names the build.
-fn build(program: &Path) -> Result<String> {
+pub fn build(program: &Path) -> Result<String> {
     let output = Command::new(program).arg("--version").output()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     Ok(text.lines().last().unwrap_or_default().trim().to_owned())
@@ -446,11 +454,14 @@ mod tests {
     #[test]
     fn every_release_is_pinned() {
         for release in Release::ALL {
-            let pin = release.package().requirement().expect("a line in oracles.txt");
+            let pin = requirement(release.package().name).expect("a line in oracles.txt");
             assert!(pin.contains("--hash=sha256:"), "{pin}");
         }
         for release in [Disassembler::V13_5, Disassembler::V12_8] {
-            assert!(release.package().requirement().is_some_and(|pin| pin.contains("--hash=sha256:")));
+            assert!(requirement(release.package().name).is_some_and(|pin| pin.contains("--hash=sha256:")));
+        }
+        for name in COMPILER {
+            assert!(requirement(name).is_some_and(|pin| pin.contains("--hash=sha256:")), "{name}");
         }
     }
 }

@@ -1,0 +1,19 @@
+// A barrier of the cluster in two parts: a block fills its tile behind the arrival.
+//
+// RUN: --grid 2 --cluster 2 --block 32 --arg u32[64]
+// FIND: race-write-read
+// ARCH: compute_90
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+
+extern "C" __global__ void kernel(unsigned* out) {
+    __shared__ unsigned tile[32];
+    auto cluster = cg::this_cluster();
+    unsigned t = threadIdx.x, rank = cluster.block_rank();
+    tile[t] = t + 100 * rank; // FIX
+    cluster.barrier_arrive();
+    tile[t] = t + 100 * rank; // BUG SITE
+    cluster.barrier_wait();
+    out[cluster.thread_rank()] = cluster.map_shared_rank(tile, rank ^ 1)[t]; // SITE
+    cluster.sync();
+}
