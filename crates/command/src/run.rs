@@ -8,9 +8,7 @@ use std::time::Duration;
 use check::module::Function;
 use diag::SourceFile;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use ptxvm::{
-    Error, Fault, Located, Module, OriginalPlaces, Suppressions, demangle, short_name, signature,
-};
+use ptxvm::{Error, Fault, Located, Module, OriginalPlaces, Suppressions, demangle, short_name, signature};
 use serde_json::json;
 
 use super::arguments::Arguments;

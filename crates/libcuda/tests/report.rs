@@ -63,7 +63,11 @@ fn a_process_reports_its_launches_and_faults() {
     assert_eq!((faults.len(), fault(0).0, fault(1).0), (2, "overrun", "bad"));
     assert!(fault(0).1.contains("just past the end of shared variable `word`"), "{}", fault(0).1);
     assert!(fault(0).1.contains("goes on as there"), "{}", fault(0).1);
-    assert!(fault(1).1.contains("trap") && fault(1).1.contains("was compiled from bad.cu:7:3"), "{}", fault(1).1);
+    assert!(
+        fault(1).1.contains("trap") && fault(1).1.contains("was compiled from bad.cu:7:3"),
+        "{}",
+        fault(1).1
+    );
     let profile = &report["profiles"][0];
     assert_eq!(profile["sources"][0]["text"].as_str().map(str::as_bytes), Some(PTX.to_bytes()));
     let executions: Vec<_> = profile["instructions"]

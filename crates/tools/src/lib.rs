@@ -10,6 +10,7 @@ mod checker;
 mod clock;
 mod cluster;
 mod finding;
+mod groups;
 mod init;
 mod pending;
 mod place;

@@ -214,6 +214,26 @@ impl Context for Now<'_> {
         self.writes && !self.place.is_strong()
     }
 
+    fn is_strong(&self) -> bool {
+        self.place.is_strong()
+    }
+
+    fn observes(&self, write: &Record) -> bool {
+        self.place.is_strong()
+            && matches!(self.place.kind, AccessKind::Load | AccessKind::Atomic)
+            && self.is_observable(write)
+            && self.compatible(write)
+    }
+
+    fn is_observable(&self, record: &Record) -> bool {
+        let place = &self.places[record.place as usize];
+        place.is_strong() && matches!(place.kind, AccessKind::Store | AccessKind::Atomic)
+    }
+
+    fn knows(&self, stamp: Stamp) -> bool {
+        self.order.knows(self.thread, stamp)
+    }
+
     fn race(&mut self, earlier: &Record, address: u64) {
         self.races.push((*earlier, address, self.is_before(earlier)));
     }

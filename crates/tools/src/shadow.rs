@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::block::{Threads, insert, members};
 use crate::clock::{Epoch, Stamp};
+use crate::groups::{Group, List};
 
 /// An access that has been made: who, when, and by which instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,9 +18,9 @@ pub(crate) struct Record {
     /// Index of the instruction's access; see [`Context::dominates`].
     pub place: u32,
     pub thread: u16,
-    flags: u8,
+    pub flags: u8,
     /// Bytes of the word that are accessed together; of a row, the bytes of each thread.
-    mask: u8,
+    pub mask: u8,
 }
 
 /// There is an access.
@@ -56,7 +56,7 @@ impl Record {
         self.is(COPY)
     }
 
-    fn same(&self, other: &Record) -> bool {
+    pub fn same(&self, other: &Record) -> bool {
         (self.block, self.epoch, self.place, self.thread)
             == (other.block, other.epoch, other.place, other.thread)
     }
@@ -69,17 +69,6 @@ struct Cell {
     /// Reads and strong writes since.
     other: Record,
 }
-
-/// Accesses of several threads in one epoch of theirs, by one instruction.
-struct Group {
-    /// Of the thread with the lowest index.
-    record: Record,
-    /// All of them, if there are more.
-    threads: Option<Box<Threads>>,
-}
-
-/// Accesses of one cell that are kept, at most: those of other blocks than the latest give way.
-const MOST_GROUPS: usize = 48;
 
 const PAGE_WORDS: usize = 1024;
 /// Words of a row.
@@ -151,6 +140,14 @@ pub(crate) trait Context {
     fn floor(&self) -> Epoch;
     /// It is a write that is not strong.
     fn is_weak_write(&self) -> bool;
+    /// It is strong.
+    fn is_strong(&self) -> bool;
+    /// It is a strong read, and would find what this strong write has left.
+    fn observes(&self, write: &Record) -> bool;
+    /// It is a strong write.
+    fn is_observable(&self, record: &Record) -> bool;
+    /// What happened at the stamp happens before, or is by the same thread.
+    fn knows(&self, stamp: Stamp) -> bool;
     /// They race, at this address.
     fn race(&mut self, earlier: &Record, address: u64);
 }
@@ -166,10 +163,12 @@ pub(crate) struct Shadow {
     /// Some pages that were looked at last, by the end of their numbers.
     recent: [(u64, u32); RECENT_PAGES],
     cells: Vec<Cell>,
-    many: Vec<Vec<Group>>,
+    many: Vec<List>,
     split: Vec<[Cell; 4]>,
     /// Lists of [`Shadow::many`] that are free.
     free: Vec<u32>,
+    /// Groups of lists that are long.
+    spare: usize,
 }
 
 impl Shadow {
@@ -255,15 +254,17 @@ impl Shadow {
             return false;
         }
         if cell.other.is(MANY) {
-            let groups = &mut self.many[cell.other.epoch as usize];
-            if !groups.iter().all(|group| fine(&group.record)) {
+            let list = &mut self.many[cell.other.epoch as usize];
+            let groups = &mut list.groups;
+            let is_fine = |group: &Group| match group.blocks {
+                1 => fine(&group.record),
+                _ => context.compatible(&group.record),
+            };
+            if context.is_strong() || !groups.iter().all(is_fine) {
                 return false;
             }
             if !context.is_weak_write() {
-                let of_new = |record: &Record| {
-                    (record.block, record.epoch, record.flags) == (new.block, new.epoch, new.flags)
-                };
-                let in_new = |group: &&Group| of_new(&group.record);
+                let in_new = |group: &&Group| group.is_of(&new);
                 if groups.iter().filter(in_new).any(|group| {
                     is_same_row(&group.record)
                         && (group.record.place == new.place || context.dominates(&group.record))
@@ -274,8 +275,10 @@ impl Shadow {
                 if groups.iter().filter(in_new).any(|group| group.record.place == new.place) {
                     return false;
                 }
-                groups.retain(|group| !(is_before(&group.record) && context.dominates(&group.record)));
-                push(groups, new);
+                groups.retain(|group| {
+                    group.blocks > 1 || !(is_before(&group.record) && context.dominates(&group.record))
+                });
+                list.push(new, &mut self.spare);
                 return true;
             }
             let list = cell.other;
@@ -289,15 +292,20 @@ impl Shadow {
         let before = cell.other;
         if context.is_weak_write() {
             *cell = Cell { write: new, other: Record::default() };
-        } else if !before.is(PRESENT) || context.dominates(&before) && is_before(&before) {
+        } else if !before.is(PRESENT)
+            || context.dominates(&before) && (is_before(&before) || context.observes(&before))
+        {
             cell.other = new;
         } else if before.same(&new) && is_same_row(&before) {
             // It has been noted.
-        } else if before.place == new.place && (before.block, before.epoch) == (new.block, new.epoch) {
+        } else if context.is_strong()
+            || before.place == new.place && (before.block, before.epoch) == (new.block, new.epoch)
+        {
             return false;
         } else {
-            let groups = [before, new].map(|record| Group { record, threads: None });
-            let list = self.list(groups.into());
+            let mut list = List::of(before, context);
+            list.push(new, &mut self.spare);
+            let list = self.list(list);
             self.cells[cell_index].other = Record { flags: PRESENT | MANY, epoch: list, ..Record::default() };
         }
         true
@@ -314,19 +322,21 @@ impl Shadow {
             self.cells[first_cell + usize::from(kind - LONE)] = Cell { write, other };
             return first_cell;
         }
-        let groups = match other.is(MANY) {
-            true => self.many[other.epoch as usize].iter().map(|group| group.record).collect(),
-            false => vec![other],
-        };
+        let list = other.is(MANY).then(|| self.many[other.epoch as usize].clone());
         self.release(&other);
         let is_narrow = |record: &Record| record.is(PRESENT) && record.mask < 4;
-        let narrow = is_narrow(&write) || groups.iter().any(is_narrow);
+        let narrow = is_narrow(&write)
+            || match &list {
+                Some(list) => list.groups.iter().any(|group| is_narrow(&group.record)),
+                None => is_narrow(&other),
+            };
+        let others = (&other, list.as_ref());
         for word in 0..ROW_WORDS {
             let first = 4 * word as u32;
             let cell = match narrow {
-                false => self.element(&write, &groups, first, 0xf),
+                false => self.element(&write, others, first, 0xf),
                 true => {
-                    let cells = [0, 1, 2, 3].map(|byte| self.element(&write, &groups, first + byte, 1));
+                    let cells = [0, 1, 2, 3].map(|byte| self.element(&write, others, first + byte, 1));
                     self.split.push(cells);
                     let epoch = self.split.len() as u32 - 1;
                     Cell {
@@ -341,12 +351,17 @@ impl Shadow {
     }
 
     /// The cell of the element at a byte of a row.
-    fn element(&mut self, write: &Record, others: &[Record], byte: u32, mask: u8) -> Cell {
-        let other = match others {
-            [other] => other.at(byte, mask),
-            others => {
-                let groups = others.iter().map(|other| Group { record: other.at(byte, mask), threads: None });
-                let epoch = self.list(groups.collect());
+    fn element(
+        &mut self,
+        write: &Record,
+        (other, list): (&Record, Option<&List>),
+        byte: u32,
+        mask: u8,
+    ) -> Cell {
+        let other = match list {
+            None => other.at(byte, mask),
+            Some(list) => {
+                let epoch = self.list(list.map(|record| record.at(byte, mask)));
                 Record { flags: PRESENT | MANY, epoch, mask, ..Record::default() }
             }
         };
@@ -446,7 +461,10 @@ impl Shadow {
         };
         is_fine(&row.write)
             && match row.other.is(MANY) {
-                true => self.many[row.other.epoch as usize].iter().all(|group| is_fine(&group.record)),
+                true => {
+                    let groups = &self.many[row.other.epoch as usize].groups;
+                    groups.iter().all(|group| group.blocks == 1 && is_fine(&group.record))
+                }
                 false => is_fine(&row.other),
             }
     }
@@ -466,7 +484,7 @@ impl Shadow {
         };
         let is_many = cell.other.is(MANY) && cell.other.mask & mask != 0;
         is_fine(&cell.write)
-            && (!is_many || self.many[cell.other.epoch as usize].iter().all(|group| group.is_free(context)))
+            && (!is_many || self.many[cell.other.epoch as usize].is_free(context))
             && (cell.other.is(MANY) || is_fine(&cell.other))
     }
 
@@ -485,13 +503,8 @@ impl Shadow {
             if has(&cell.other) {
                 other = Record { mask: 1, ..cell.other };
                 if other.is(MANY) {
-                    let copy = shadow.many[cell.other.epoch as usize].iter();
-                    let copy = copy.map(|group| Group {
-                        record: Record { mask: 1, ..group.record },
-                        threads: group.threads.clone(),
-                    });
-                    let copy = copy.collect();
-                    other.epoch = shadow.list(copy);
+                    let list = &shadow.many[cell.other.epoch as usize];
+                    other.epoch = shadow.list(list.map(|record| Record { mask: 1, ..*record }));
                 }
             }
             Cell { write, other }
@@ -511,14 +524,14 @@ impl Shadow {
     }
 
     /// A list, and where it is.
-    fn list(&mut self, groups: Vec<Group>) -> u32 {
+    fn list(&mut self, list: List) -> u32 {
         match self.free.pop() {
             Some(index) => {
-                self.many[index as usize] = groups;
+                self.many[index as usize] = list;
                 index
             }
             None => {
-                self.many.push(groups);
+                self.many.push(list);
                 self.many.len() as u32 - 1
             }
         }
@@ -526,7 +539,8 @@ impl Shadow {
 
     fn release(&mut self, other: &Record) {
         if other.is(MANY) {
-            self.many[other.epoch as usize].clear();
+            let list = std::mem::take(&mut self.many[other.epoch as usize]);
+            self.spare = self.spare.saturating_sub(list.spare());
             self.free.push(other.epoch);
         }
     }
@@ -536,9 +550,7 @@ impl Shadow {
             context.race(&cell.write, at);
         }
         if cell.other.is(MANY) {
-            for group in &self.many[cell.other.epoch as usize] {
-                group.check(at, context);
-            }
+            self.many[cell.other.epoch as usize].check(at, context);
         } else if cell.other.is(PRESENT) && !context.compatible(&cell.other) && !context.ordered(&cell.other)
         {
             context.race(&cell.other, at);
@@ -552,96 +564,17 @@ impl Shadow {
             cell.other = new;
         } else if !cell.other.is(MANY) {
             let before = cell.other;
-            if context.dominates(&before) && context.ordered(&before) {
+            if context.dominates(&before) && (context.ordered(&before) || context.observes(&before)) {
                 cell.other = new;
             } else {
-                let mut groups = Vec::with_capacity(2);
-                groups.push(Group { record: before, threads: None });
-                add(&mut groups, new, context);
-                let list = self.list(groups);
+                let mut list = List::of(before, context);
+                list.add(new, context, &mut self.spare);
+                let list = self.list(list);
                 cell.other =
                     Record { flags: PRESENT | MANY, epoch: list, mask: new.mask, ..Record::default() };
             }
         } else {
-            add(&mut self.many[cell.other.epoch as usize], new, context);
+            self.many[cell.other.epoch as usize].add(new, context, &mut self.spare);
         }
     }
-}
-
-impl Group {
-    fn is_all_before(&self, context: &impl Context, block: u32) -> bool {
-        let record = &self.record;
-        record.block == block
-            && !record.is_copy()
-            && record.thread < crate::clock::OBJECTS
-            && record.epoch < context.floor()
-    }
-
-    fn check(&self, at: u64, context: &mut impl Context) {
-        if let Some(record) = self.first_racing(context) {
-            context.race(&record, at);
-        }
-    }
-
-    fn is_free(&self, context: &impl Context) -> bool {
-        self.first_racing(context).is_none()
-    }
-
-    /// The first access that races with the one that is made now.
-    fn first_racing(&self, context: &impl Context) -> Option<Record> {
-        if context.compatible(&self.record) {
-            return None;
-        }
-        match &self.threads {
-            None => (!context.ordered(&self.record)).then_some(self.record),
-            Some(threads) => {
-                let of = |thread: u32| Record { thread: thread as u16, ..self.record };
-                members(threads).map(of).find(|record| !context.ordered(record))
-            }
-        }
-    }
-
-    fn has(&self, thread: u16) -> bool {
-        match &self.threads {
-            None => self.record.thread == thread,
-            Some(threads) => crate::block::contains(threads, thread.into()),
-        }
-    }
-}
-
-/// Adds an access to those that are kept, and drops those that it makes needless.
-fn add(groups: &mut Vec<Group>, new: Record, context: &mut impl Context) {
-    for group in groups.iter_mut() {
-        let record = group.record;
-        if (record.block, record.epoch, record.flags) == (new.block, new.epoch, new.flags) {
-            if group.has(new.thread) && (record.place == new.place || context.dominates(&record)) {
-                return;
-            }
-            if record.place == new.place && new.thread < crate::clock::OBJECTS {
-                let threads = group.threads.get_or_insert_with(|| {
-                    let mut threads = [0; 16];
-                    insert(&mut threads, record.thread.into());
-                    Box::new(threads)
-                });
-                insert(threads, new.thread.into());
-                group.record.thread = record.thread.min(new.thread);
-                return;
-            }
-        }
-    }
-    groups.retain(|group| {
-        let before = group.is_all_before(context, new.block)
-            || group.threads.is_none() && context.ordered(&group.record);
-        !(before && context.dominates(&group.record))
-    });
-    push(groups, new);
-}
-
-/// Adds an access of one thread, or a row. Where there are too many, another one gives way.
-fn push(groups: &mut Vec<Group>, new: Record) {
-    if groups.len() >= MOST_GROUPS {
-        let foreign = groups.iter().position(|group| group.record.block != new.block).unwrap_or(0);
-        groups.remove(foreign);
-    }
-    groups.push(Group { record: new, threads: None });
 }
