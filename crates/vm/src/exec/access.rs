@@ -15,7 +15,8 @@ use smallvec::SmallVec;
 use super::addresses::{Addresses, Each, Even, Region, address_of};
 use super::plan::AccessPlan;
 use super::pure::group_offset;
-use super::transfer::{Transfer, extend, read, write};
+use super::strong::{Words, element, read_words, write_words};
+use super::transfer::{Transfer, extend};
 use super::{Active, Chunk, Step};
 use crate::bytes::store;
 use crate::code::{Address, Base, Load, Store};
@@ -312,12 +313,12 @@ impl Chunk<'_> {
             if self.load_local(op, active, &request, &addresses) {
                 return Ok(());
             }
-            return self.load_each(op, active, shared, &request, &addresses, read);
+            return self.load_each(op, active, shared, &request, &addresses, read_words);
         };
         if let Addresses::Even(even) = &addresses {
             if even.scalar.is_uniform() {
                 // SAFETY: the region holds all elements of the access.
-                self.load_uniform(op, active, unsafe { region.at(even.scalar.base) }, read);
+                self.load_uniform(op, active, unsafe { region.at(even.scalar.base) }, read_words);
                 return Ok(());
             }
             if let Some(plan) = AccessPlan::new(even, region, bytes, &op.address, active) {
@@ -351,12 +352,13 @@ impl Chunk<'_> {
         op: &Load,
         active: &Active,
         start: *const u8,
-        read: unsafe fn(*const u8, u32, bool) -> u64,
+        read: unsafe fn(*const u8, u32) -> Words,
     ) {
+        // SAFETY: the caller has checked the access.
+        let words = unsafe { read(start, op.bytes * op.dst.len() as u32) };
         for (i, slot) in op.dst.iter().enumerate() {
             let Some(slot) = *slot else { continue };
-            // SAFETY: the caller has checked the access.
-            let value = unsafe { read(start.add(i * op.bytes as usize), op.bytes, op.signed) };
+            let value = element(&words, i, op.bytes, op.signed);
             let whole = self.whole(active, slot);
             self.registers.set_all(active.window, slot, value, active.mask, whole);
         }
@@ -472,7 +474,7 @@ impl Chunk<'_> {
         shared: &Shared,
         request: &Request,
         addresses: &Addresses,
-        read: unsafe fn(*const u8, u32, bool) -> u64,
+        read: unsafe fn(*const u8, u32) -> Words,
     ) -> Step {
         let arrays: Vec<Option<(*mut u8, SlotRef)>> = op
             .dst
@@ -480,11 +482,15 @@ impl Chunk<'_> {
             .map(|slot| slot.map(|slot| (self.registers.update(active.window, slot), slot)))
             .collect();
         self.each_place(shared, request, addresses, active.mask, |chunk, lane, place| {
+            let words = match place {
+                // SAFETY: the place holds all elements of the access.
+                Resolved::Host(at) => unsafe { read(at, request.bytes as u32) },
+                Resolved::Local(_) => [0; 4],
+            };
             for (i, slot) in arrays.iter().enumerate() {
                 let Some((array, slot)) = *slot else { continue };
                 let value = match place {
-                    // SAFETY: the place holds all elements of the access.
-                    Resolved::Host(at) => unsafe { read(at.add(i * op.bytes as usize), op.bytes, op.signed) },
+                    Resolved::Host(_) => element(&words, i, op.bytes, op.signed),
                     Resolved::Local(at) => {
                         let value = chunk.local.read(lane, at + (i as u64) * u64::from(op.bytes), op.bytes);
                         extend(value, op.bytes, op.signed)
@@ -525,7 +531,7 @@ impl Chunk<'_> {
             if self.store_local(op, active, &request, &addresses) {
                 return Ok(());
             }
-            return self.store_each(op, active, shared, &request, &addresses, write);
+            return self.store_each(op, active, shared, &request, &addresses, write_words);
         };
         let transfer = self.transfer(region, &addresses, active, op.bytes, bytes);
         if self.store_vectors(op, active, &transfer) {

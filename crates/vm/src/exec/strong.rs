@@ -1,22 +1,28 @@
 //! Strong accesses: `.relaxed`, `.acquire`, `.release` and `.volatile` loads and stores of memory that other host threads
 //! see, and fences (PTX ISA 8.4, "Operation types").
 //!
-//! Each element is one atomic access of the host, in ascending order of lanes. What acquires is followed by a fence of the host
-//! for all lanes together, and what releases stands behind one: on x86-64 these cost nothing but order for the compiler.
+//! Each lane's access is one atomic access of the host, all elements of a vector together, in ascending order of lanes; one of 32
+//! bytes is two. The memory model has an access for each element, but GPUs make one of up to 16 bytes at once, and NVIDIA's libraries
+//! keep a flag and its value in such a vector. What acquires is followed by a fence of the host for all lanes together, and what
+//! releases stands behind one: on x86-64 these cost nothing but order for the compiler.
 //! `atom` and `red` need none: the host's operations that do them are sequentially consistent.
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 
 use diag::Span;
-use ir::Order;
+use ir::{Order, Width};
+use lanes::memory;
+use portable_atomic::AtomicU128;
+use smallvec::SmallVec;
 
 use super::access::{Request, Resolved};
 use super::addresses::Addresses;
-use super::transfer::extend;
+use super::transfer::{extend, read, write};
 use super::{Active, Chunk, Step};
-use crate::bytes::store;
+use crate::bytes::{load, store};
 use crate::code::{Load, Store};
 use crate::cta::Shared;
+use crate::registers::SlotRef;
 
 /// `fence` and `membar`.
 pub(super) fn execute_fence(order: Order) {
@@ -55,21 +61,41 @@ impl Chunk<'_> {
         if let Addresses::Even(even) = &addresses
             && even.scalar.is_uniform()
         {
-            // All lanes look at one element: looking once is as good as looking for each at the same time.
+            // All lanes look at one place: looking once is as good as looking for each at the same time.
             // SAFETY: the region holds all elements of the access.
             self.load_uniform(op, active, unsafe { region.at(even.scalar.base) }, read_strong);
             return Ok(());
         }
-        let addresses = self.kept(op, addresses);
         let transfer = self.transfer(region, &addresses, active, op.bytes, bytes);
-        for (element, slot) in op.dst.iter().enumerate() {
-            let Some(slot) = *slot else { continue };
+        if let [Some(slot)] = op.dst[..] {
             self.produce(slot, active, |_, target| {
-                for lane in active.mask {
-                    // SAFETY: the region holds the accesses of all active lanes, and the array all lanes.
-                    unsafe {
-                        let at = transfer.at(lane).add(element * op.bytes as usize);
-                        store(target, slot.width, lane, read_strong(at, op.bytes, op.signed));
+                // SAFETY: the region holds the accesses of all active lanes, and the array all lanes.
+                unsafe {
+                    transfer.each_lane(|lane, at| {
+                        store(
+                            target,
+                            slot.width,
+                            lane,
+                            extend(read_strong(at, op.bytes)[0], op.bytes, op.signed),
+                        );
+                    });
+                }
+            });
+            return Ok(());
+        }
+        // A lane's address is read before its elements are written, one of which may go where the address stands.
+        let targets: SmallVec<[Option<(*mut u8, SlotRef)>; 8]> = op
+            .dst
+            .iter()
+            .map(|slot| slot.map(|slot| (self.registers.update(active.window, slot), slot)))
+            .collect();
+        // SAFETY: as above.
+        unsafe {
+            transfer.each_lane(|lane, at| {
+                let words = read_strong(at, bytes as u32);
+                for (i, target) in targets.iter().enumerate() {
+                    if let Some((target, slot)) = *target {
+                        store(target, slot.width, lane, element(&words, i, op.bytes, op.signed));
                     }
                 }
             });
@@ -99,12 +125,14 @@ impl Chunk<'_> {
             return self.store_each(op, active, shared, &request, &addresses, write_strong);
         };
         let transfer = self.transfer(region, &addresses, active, op.bytes, bytes);
-        for lane in active.mask {
-            for (element, slot) in op.src.iter().enumerate() {
-                let value = self.registers.get(active.window, *slot, lane);
-                // SAFETY: the region holds the accesses of all active lanes.
-                unsafe { write_strong(transfer.at(lane).add(element * op.bytes as usize), op.bytes, value) }
-            }
+        let sources: SmallVec<[(*const u8, Width); 8]> =
+            op.src.iter().map(|&slot| (self.registers.read(active.window, slot), slot.width)).collect();
+        // SAFETY: the region holds the accesses of all active lanes, and the arrays all lanes.
+        unsafe {
+            transfer.each_lane(|lane, at| {
+                let value = |i: usize| load(sources[i].0, sources[i].1, lane);
+                write_strong(at, bytes as u32, &side_by_side(sources.len(), op.bytes, value));
+            });
         }
         Ok(())
     }
@@ -117,15 +145,19 @@ impl Chunk<'_> {
         shared: &Shared,
         request: &Request,
         addresses: &Addresses,
-        write: unsafe fn(*mut u8, u32, u64),
+        write: unsafe fn(*mut u8, u32, &Words),
     ) -> Step {
         self.each_place(shared, request, addresses, active.mask, |chunk, lane, place| {
-            for (i, slot) in op.src.iter().enumerate() {
-                let value = chunk.registers.get(active.window, *slot, lane);
-                match place {
+            let value = |i: usize| chunk.registers.get(active.window, op.src[i], lane);
+            match place {
+                Resolved::Host(at) => {
+                    let words = side_by_side(op.src.len(), op.bytes, value);
                     // SAFETY: the place holds all elements of the access.
-                    Resolved::Host(at) => unsafe { write(at.add(i * op.bytes as usize), op.bytes, value) },
-                    Resolved::Local(at) => {
+                    unsafe { write(at, request.bytes as u32, &words) }
+                }
+                Resolved::Local(at) => {
+                    for i in 0..op.src.len() {
+                        let value = chunk.registers.get(active.window, op.src[i], lane);
                         chunk.local.write(lane, at + (i as u64) * u64::from(op.bytes), op.bytes, value);
                     }
                 }
@@ -134,38 +166,133 @@ impl Chunk<'_> {
     }
 }
 
-/// Reads an element as one access of the host, and extends it to 64 bits.
+/// The elements of one lane's access side by side, the first one lowest: up to 32 bytes.
+pub(super) type Words = [u64; 4];
+
+/// An element of an access, extended to 64 bits.
+#[inline]
+pub(super) fn element(words: &Words, index: usize, bytes: u32, signed: bool) -> u64 {
+    let at = index * bytes as usize;
+    extend(words[at / 8] >> (at % 8 * 8) & u64::MAX >> (64 - 8 * bytes), bytes, signed)
+}
+
+/// So many values side by side, of each so many bytes.
+#[inline]
+fn side_by_side(count: usize, bytes: u32, value: impl Fn(usize) -> u64) -> Words {
+    let mut words = [0; 4];
+    for i in 0..count {
+        let at = i * bytes as usize;
+        words[at / 8] |= (value(i) & u64::MAX >> (64 - 8 * bytes)) << (at % 8 * 8);
+    }
+    words
+}
+
+/// The address is a multiple of what one access of the host moves. Only `.const` memory and parameters may lie otherwise, at a
+/// generic address: nobody writes them meanwhile, so that any access reads them whole.
+#[inline]
+fn is_aligned(at: *const u8, bytes: u32) -> bool {
+    at.addr().is_multiple_of(bytes.min(16) as usize)
+}
+
+/// Reads so many bytes as one access of the host; 32 as two, in ascending order.
 ///
 /// # Safety
-/// `at` must be valid for `bytes` bytes and aligned to them.
+/// `at` must be valid for `bytes` bytes: 1, 2, 4, 8, 16 or 32.
 #[inline]
-unsafe fn read_strong(at: *const u8, bytes: u32, signed: bool) -> u64 {
+unsafe fn read_strong(at: *const u8, bytes: u32) -> Words {
+    if !is_aligned(at, bytes) {
+        // SAFETY: the caller's promise.
+        return unsafe { read_words(at, bytes) };
+    }
     let at = at.cast_mut();
-    // SAFETY: the caller's promise; kernel memory is only reached through raw pointers and atomics.
-    let value = unsafe {
-        match bytes {
+    // SAFETY: the caller's promise, and it is aligned; kernel memory is only reached through raw pointers and atomics.
+    unsafe {
+        let one: u64 = match bytes {
             1 => AtomicU8::from_ptr(at).load(Ordering::Relaxed).into(),
             2 => AtomicU16::from_ptr(at.cast()).load(Ordering::Relaxed).into(),
             4 => AtomicU32::from_ptr(at.cast()).load(Ordering::Relaxed).into(),
-            _ => AtomicU64::from_ptr(at.cast()).load(Ordering::Relaxed),
-        }
-    };
-    extend(value, bytes, signed)
+            8 => AtomicU64::from_ptr(at.cast()).load(Ordering::Relaxed),
+            _ => {
+                let [low, high] = read_16(at);
+                let [third, fourth] = if bytes == 32 { read_16(at.add(16)) } else { [0; 2] };
+                return [low, high, third, fourth];
+            }
+        };
+        [one, 0, 0, 0]
+    }
 }
 
-/// Writes the low bytes of a value as one access of the host.
+/// Reads 16 bytes as one access of the host.
 ///
 /// # Safety
-/// `at` must be valid for `bytes` bytes and aligned to them.
+/// `at` must be valid for them and aligned to them.
 #[inline]
-unsafe fn write_strong(at: *mut u8, bytes: u32, value: u64) {
-    // SAFETY: the caller's promise; kernel memory is only reached through raw pointers and atomics.
+unsafe fn read_16(at: *mut u8) -> [u64; 2] {
+    // SAFETY: the caller's promise.
+    let value = unsafe { AtomicU128::from_ptr(at.cast()) }.load(Ordering::Relaxed);
+    [value as u64, (value >> 64) as u64]
+}
+
+/// Writes so many bytes as one access of the host; 32 as two, in ascending order.
+///
+/// # Safety
+/// As for [`read_strong`].
+#[inline]
+unsafe fn write_strong(at: *mut u8, bytes: u32, words: &Words) {
+    if !is_aligned(at, bytes) {
+        // SAFETY: the caller's promise.
+        return unsafe { write_words(at, bytes, words) };
+    }
+    let wide = |half: usize| u128::from(words[2 * half]) | u128::from(words[2 * half + 1]) << 64;
+    // SAFETY: the caller's promise, and it is aligned; kernel memory is only reached through raw pointers and atomics.
     unsafe {
         match bytes {
-            1 => AtomicU8::from_ptr(at).store(value as u8, Ordering::Relaxed),
-            2 => AtomicU16::from_ptr(at.cast()).store(value as u16, Ordering::Relaxed),
-            4 => AtomicU32::from_ptr(at.cast()).store(value as u32, Ordering::Relaxed),
-            _ => AtomicU64::from_ptr(at.cast()).store(value, Ordering::Relaxed),
+            1 => AtomicU8::from_ptr(at).store(words[0] as u8, Ordering::Relaxed),
+            2 => AtomicU16::from_ptr(at.cast()).store(words[0] as u16, Ordering::Relaxed),
+            4 => AtomicU32::from_ptr(at.cast()).store(words[0] as u32, Ordering::Relaxed),
+            8 => AtomicU64::from_ptr(at.cast()).store(words[0], Ordering::Relaxed),
+            _ => {
+                AtomicU128::from_ptr(at.cast()).store(wide(0), Ordering::Relaxed);
+                if bytes == 32 {
+                    AtomicU128::from_ptr(at.add(16).cast()).store(wide(1), Ordering::Relaxed);
+                }
+            }
+        }
+    }
+}
+
+/// Reads so many bytes for a weak access.
+///
+/// # Safety
+/// As for [`read_strong`].
+#[inline]
+pub(super) unsafe fn read_words(at: *const u8, bytes: u32) -> Words {
+    let mut words = [0; 4];
+    // SAFETY: the caller's promise.
+    unsafe {
+        if bytes <= 8 {
+            words[0] = read(at, bytes, false);
+        } else {
+            for (i, word) in words.iter_mut().enumerate().take(bytes as usize / 8) {
+                *word = read(at.add(8 * i), 8, false);
+            }
+        }
+    }
+    words
+}
+
+/// Writes so many bytes for a weak access.
+///
+/// # Safety
+/// As for [`read_strong`].
+#[inline]
+pub(super) unsafe fn write_words(at: *mut u8, bytes: u32, words: &Words) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match bytes {
+            1..=8 => write(at, bytes, words[0]),
+            16 => memory::write(at, [words[0], words[1]]),
+            _ => memory::write(at, *words),
         }
     }
 }
