@@ -94,7 +94,7 @@ pub fn on_host_threads(share: impl Fn() + Sync) -> Result<(), String> {
             *said.lock().unwrap_or_else(PoisonError::into_inner) = Err(message);
         }
     };
-    beside(host_threads() - 1, &share, &share);
+    beside(host_threads() - 1, share, share);
     said.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
