@@ -147,18 +147,26 @@ extern "C-unwind" fn panicking_callback(_: CUstream, _: u32, _: *mut c_void) {
     panic!("planted in a callback")
 }
 
+/// Its name, and what a program does there.
+type Door = (&'static str, fn(&Place) -> u32);
+
 /// What a program does, by the door: the work is queued without an error, or done with one.
-const DOORS: [(&str, fn(&Place) -> u32); 8] = [
+const DOORS: [Door; 8] = [
     ("launch", |place| place.launch(1)),
     ("large launch", |place| place.launch(1000)),
-    // SAFETY: here and below, every pointer is good for its call.
+    // SAFETY: every pointer is good for its call.
     ("copy", |place| unsafe { cuMemcpyDtoDAsync_v2(place.memory, place.memory + 32, 32, place.stream) }),
+    // SAFETY: every pointer is good for its call.
     ("copy that is waited for", |place| unsafe {
         cuMemcpyHtoD_v2(place.memory, [0u8; 64].as_ptr().cast(), 64)
     }),
+    // SAFETY: every pointer is good for its call.
     ("fill", |place| unsafe { cuMemsetD32Async(place.memory, 1, 16, place.stream) }),
+    // SAFETY: every pointer is good for its call.
     ("host function", |place| unsafe { cuLaunchHostFunc(place.stream, panicking_function, null_mut()) }),
+    // SAFETY: every pointer is good for its call.
     ("callback", |place| unsafe { cuStreamAddCallback(place.stream, panicking_callback, null_mut(), 0) }),
+    // SAFETY: every pointer is good for its call.
     ("graph", |place| unsafe {
         let (mut graph, mut exec) = (null_mut(), null_mut());
         assert_eq!(cuStreamBeginCapture_v2(place.stream, 1), 0);
