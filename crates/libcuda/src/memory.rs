@@ -23,6 +23,8 @@ pub const DEVICE_BASE: u64 = 1 << 48;
 pub enum Kind {
     /// The device's.
     Device,
+    /// The same, for the driver itself: `.const` memory of a module, values of graphs. It goes with what it is for.
+    Internal,
     /// The device's, from a pool: given back in the order of a stream.
     Pool,
     /// Managed: host and device reach it at one address.
@@ -231,7 +233,7 @@ fn owner(address: u64) -> Result<Option<u64>, Status> {
 /// When it did not.
 pub fn free(address: u64) -> Result<(), Status> {
     let driver = driver()?;
-    let is_ours = |kind| matches!(kind, Kind::Device | Kind::Managed | Kind::Pool);
+    let is_ours = |kind| matches!(kind, Kind::Device | Kind::Internal | Kind::Managed | Kind::Pool);
     let freed = driver.allocations.remove(address, is_ours).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
     crate::pool::released(address, freed.bytes);
     give_back(driver, address)

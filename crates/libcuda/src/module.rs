@@ -102,7 +102,7 @@ impl Module {
         let constants = match const_bytes {
             0 => None,
             bytes => {
-                let address = allocate(context, bytes as usize, Kind::Device, ".const memory")?;
+                let address = allocate(context, bytes as usize, Kind::Internal, ".const memory")?;
                 crate::initialized::written(address, bytes);
                 let mut contents = vec![0; bytes as usize];
                 let _ = loaded.read_const(vm::CONST_WINDOW, &mut contents);

@@ -18,11 +18,12 @@ unsafe extern "C" {
     fn cuDevicePrimaryCtxReset_v2(device: i32) -> u32;
 }
 
-/// All threads write one word, which comes from shared memory that nobody wrote.
+/// All threads write one word, which comes from shared memory that nobody wrote. The module's `.const` memory is the driver's own.
 const PTX: &std::ffi::CStr = c"
 .version 8.0
 .target sm_80
 .address_size 64
+.const .align 4 .b32 table[4] = {1, 2, 3, 4};
 .visible .entry racy(.param .u64 out) {
     .reg .b32 %t, %x;
     .reg .b64 %o;

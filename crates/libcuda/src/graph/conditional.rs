@@ -182,7 +182,7 @@ api! { API:
         if result.is_null() || flags > 1 {
             return Err(INVALID);
         }
-        let address = allocate(&context, 4, Kind::Device, "cuGraphConditionalHandleCreate")?;
+        let address = allocate(&context, 4, Kind::Internal, "cuGraphConditionalHandleCreate")?;
         let condition = Arc::new(Condition { address, default: (flags == 1).then_some(value) });
         let mut conditions = lock(&CONDITIONS);
         conditions.retain(|_, condition| condition.strong_count() > 0);
