@@ -11,7 +11,7 @@ use isa::Space;
 use crate::cluster::Cluster;
 use crate::code::Code;
 use crate::cooperative::Workspace;
-use crate::cta::Progress;
+use crate::cta::{Progress, next_random};
 use crate::exec::{Observer, Recorder, Watcher};
 use crate::footprint::Footprint;
 use crate::grid_barrier::GridBarrier;
@@ -45,6 +45,10 @@ const GRACE: u32 = 64;
 /// Turns of a block, each of which uses up its budget, before others get theirs: a loop that seems to compute may wait for another block by
 /// weak loads.
 const PATIENCE: u32 = 8;
+/// With a schedule, so many teams that follow each other are started in a shuffled order: fewer than may be in flight.
+const WINDOW: u64 = 256;
+/// With a schedule, others get their turns at any time while so few blocks are in flight.
+const MOST_SHUFFLED: usize = 32;
 /// Launches that are checked have the teams that would be fair to so many host threads, whatever their number: which blocks go side by side
 /// must not depend on it.
 const CHECKED_THREADS: usize = 8;
@@ -484,14 +488,30 @@ struct Runner<'w, 'l, O> {
     start_more: bool,
     /// Thread-instructions that [`Launch::limits`] do not know yet.
     steps: u64,
+    /// Of launches with a schedule: the state of its random numbers, and the teams of a window, which begins with the first number, in their order.
+    random: u64,
+    window: (u64, Vec<u64>),
 }
 
 impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
     fn new(work: &'w Work<'l>, observer: O) -> Runner<'w, 'l, O> {
         let (idle, flight) = (Vec::new(), VecDeque::new());
         work.standstill.begin();
-        let share = Share::default();
-        Runner { observer, work, taken: 0..0, idle, flight, stuck: 0, share, start_more: true, steps: 0 }
+        let (share, window) = (Share::default(), (0, Vec::new()));
+        let random = work.launch.config.schedule.unwrap_or(0);
+        Runner {
+            observer,
+            work,
+            taken: 0..0,
+            idle,
+            flight,
+            stuck: 0,
+            share,
+            start_more: true,
+            steps: 0,
+            random,
+            window,
+        }
     }
 
     /// Runs blocks; false if some are left.
@@ -558,7 +578,28 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
             let first = next.fetch_add(share, Ordering::Relaxed).min(teams);
             self.taken = first..(first + share).min(teams);
         }
-        self.taken.next()
+        let team = self.taken.next()?;
+        Some(if self.work.launch.shuffled { self.shuffle(team) } else { team })
+    }
+
+    /// The team that is started in the place of another one. Blocks may wait for lower ones: those of a window, which may all run at the same
+    /// time, change places, the same on all host threads.
+    fn shuffle(&mut self, team: u64) -> u64 {
+        let first = team / WINDOW * WINDOW;
+        if self.window.0 != first || self.window.1.is_empty() {
+            let end = (first + WINDOW).min(self.work.teams.count());
+            let mut all: Vec<u64> = (first..end).collect();
+            let mut state = self.work.launch.config.schedule.unwrap_or(0) ^ first;
+            for i in (1..all.len()).rev() {
+                all.swap(i, next_random(&mut state) as usize % (i + 1));
+            }
+            self.window = (first, all);
+        }
+        self.window.1.get((team - first) as usize).copied().unwrap_or(team)
+    }
+
+    fn next_random(&mut self) -> u64 {
+        next_random(&mut self.random)
     }
 
     /// Ends the launch if no block on any host thread can go on, or be started.
@@ -619,7 +660,9 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
             Progress::Running { spinning, stuck, .. } => {
                 (flight.spinning, flight.stuck) = (spinning, stuck);
                 self.stuck += usize::from(stuck);
-                let gives_way = spinning || flight.has_taken_long();
+                let gives_way = spinning
+                    || flight.has_taken_long()
+                    || launch.shuffled && self.flight.len() < MOST_SHUFFLED && self.next_random() & 1 != 0;
                 if gives_way {
                     self.flight.push_back(flight);
                 } else {
