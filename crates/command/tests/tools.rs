@@ -124,6 +124,9 @@ fn with_bug(path: &Path) -> Result<(), String> {
         Some("leak") => "leakcheck",
         _ => "racecheck,synccheck",
     };
+    if let Ok(schedules) = header(&whole, "SCHEDULES") {
+        return in_some_schedule(path, &text, tools, (&codes, &sites), schedules[0]);
+    }
     // What synccheck finds beside racecheck it finds alone, where it looks at less.
     let is_sync = path.parent().is_some_and(|folder| folder.ends_with("sync"));
     for (way, options) in WAYS {
@@ -158,6 +161,25 @@ fn with_bug(path: &Path) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// The bug is found under one of so many schedules, and nothing else under any.
+fn in_some_schedule(
+    path: &Path,
+    text: &str,
+    tools: &str,
+    (codes, sites): (&BTreeSet<String>, &BTreeSet<u64>),
+    schedules: &str,
+) -> Result<(), String> {
+    let mut found = false;
+    for seed in 1..=schedules.parse::<u64>().map_err(|error| error.to_string())? {
+        let seen = launch(path, text, tools, &["--schedule", &seed.to_string()])?;
+        if !seen.codes.is_subset(codes) || !seen.lines.is_subset(sites) {
+            return Err(format!("schedule {seed}: something else\n{}", seen.stderr));
+        }
+        found |= seen.codes == *codes && seen.lines == *sites;
+    }
+    if found { Ok(()) } else { Err(format!("not found under {schedules} schedules")) }
 }
 
 /// Nothing is found without it.

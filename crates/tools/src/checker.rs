@@ -43,6 +43,8 @@ pub struct Checker {
     aligned: HashMap<u32, bool>,
     /// Where arrivals at the barrier of the cluster release nothing.
     relaxed: HashSet<u32>,
+    /// Atomic operations that return nothing, by where they begin.
+    reductions: HashSet<u32>,
     /// The module has asynchronous copies, or products that read memory later.
     copies: bool,
     /// Loads of parameters, by where they begin.
@@ -76,6 +78,7 @@ impl Checker {
             uses: HashMap::new(),
             aligned: HashMap::new(),
             relaxed: HashSet::new(),
+            reductions: HashSet::new(),
             copies: false,
             param_loads: HashSet::new(),
             asynchronous: Asynchronous::default(),
@@ -183,6 +186,9 @@ impl LaunchObserver for Checker {
             for node in bodies.flat_map(|body| &body.code) {
                 if let check::module::Node::Instruction(instruction) = node {
                     let (form, picks) = (instruction.form, &instruction.picks);
+                    if form.opcode == Opcode::Red {
+                        self.reductions.insert(instruction.span.start);
+                    }
                     self.copies |= matches!(form.opcode, Opcode::Cp | Opcode::Wgmma);
                     if form.opcode == Opcode::Ld && picks.mods().iter().any(|m| m.name().starts_with("param"))
                     {
@@ -198,6 +204,7 @@ impl LaunchObserver for Checker {
                 }
             }
         }
+        self.races.reductions.clone_from(&self.reductions);
     }
 
     fn wants_accesses(&self) -> bool {
@@ -272,11 +279,11 @@ impl LaunchObserver for Checker {
             return ControlFlow::Continue(());
         }
         let blocks = if of_cluster { self.races.cluster(release.block) } else { vec![release.block] };
-        let aligned = std::mem::take(&mut self.aligned);
+        let (aligned, threads) = (std::mem::take(&mut self.aligned), self.threads);
         for block in blocks {
             self.check_use(block, |uses, found| {
                 let is_aligned = |span: Span| aligned.get(&span.start).copied().unwrap_or(false);
-                uses.complete(release.barrier, is_aligned, found);
+                uses.complete(release.barrier, threads, is_aligned, found);
             });
         }
         self.aligned = aligned;

@@ -13,16 +13,16 @@ pub(crate) struct Group {
     pub threads: Option<Box<Threads>>,
     /// The same threads of so many blocks that follow each other have done the same.
     pub blocks: u32,
+    /// Strong writes that a strong read now would observe: no store has come since, only atomic operations.
+    observable: bool,
 }
 
 /// All that is kept of a cell.
 #[derive(Clone, Default)]
 pub(crate) struct List {
     pub groups: Vec<Group>,
-    /// The last strong write, if it is known.
-    latest: Option<Record>,
-    /// Who has read it since by a strong load: whatever such a thread does next, and whoever learns of it, comes behind that write (PTX ISA
-    /// 8.9.5, "Causality order": by observation).
+    /// Who has read the last strong write by a strong load: whatever such a thread does next, and whoever learns of it, comes behind that
+    /// write (PTX ISA 8.9.5, "Causality order": by observation).
     observers: Vec<Observers>,
 }
 
@@ -45,7 +45,7 @@ const MOST_SPARE: usize = 1 << 18;
 
 impl Group {
     pub fn new(record: Record) -> Group {
-        Group { record, threads: None, blocks: 1 }
+        Group { record, threads: None, blocks: 1, observable: false }
     }
 
     /// Of one block, in one epoch, by one kind of access.
@@ -89,15 +89,14 @@ impl Group {
 impl List {
     /// The accesses of a cell that has had only one.
     pub fn of(record: Record, context: &impl Context) -> List {
-        let latest = Some(record).filter(|record| context.is_observable(record));
-        List { groups: vec![Group::new(record)], latest, observers: Vec::new() }
+        let observable = context.is_observable(&record);
+        List { groups: vec![Group { observable, ..Group::new(record) }], observers: Vec::new() }
     }
 
     /// The same with other records.
     pub fn map(&self, f: impl Fn(&Record) -> Record) -> List {
         let groups = self.groups.iter().map(|group| Group { record: f(&group.record), ..group.clone() });
-        let (latest, observers) = (self.latest.as_ref().map(&f), self.observers.clone());
-        List { groups: groups.collect(), latest, observers }
+        List { groups: groups.collect(), observers: self.observers.clone() }
     }
 
     /// Tells of what races with the access that is made now.
@@ -120,36 +119,35 @@ impl List {
             return None;
         }
         group.records().find(|record| {
-            !context.compatible(record) && !context.ordered(record) && !self.is_observed(record, context)
+            !context.compatible(record)
+                && !context.ordered(record)
+                && !(group.observable && self.are_observed(context))
         })
     }
 
-    /// A strong load has read this write, and what is done now comes behind it.
-    fn is_observed(&self, write: &Record, context: &impl Context) -> bool {
-        self.latest.is_some_and(|latest| latest.same(write))
-            && self.observers.iter().any(|Observers { block, epoch, threads }| {
-                members(threads).any(|thread| {
-                    context.knows(Stamp { block: *block, thread: thread as u16, epoch: *epoch })
-                })
-            })
+    /// A strong load has observed what can be observed, and what is done now comes behind it.
+    fn are_observed(&self, context: &impl Context) -> bool {
+        self.observers.iter().any(|Observers { block, epoch, threads }| {
+            members(threads)
+                .any(|thread| context.knows(Stamp { block: *block, thread: thread as u16, epoch: *epoch }))
+        })
     }
 
     /// Adds an access to those that are kept, and drops those that it makes needless.
     pub fn add(&mut self, new: Record, context: &impl Context, spare: &mut usize) {
-        if let Some(latest) = self.latest.filter(|latest| context.observes(latest)) {
-            if context.dominates(&latest) {
-                // An atomic operation on what it observes.
-                let is_latest = |group: &Group| group.threads.is_none() && group.record.same(&latest);
-                self.groups.retain(|group| !(group.blocks == 1 && is_latest(group)));
-            } else {
-                self.observe(&new);
-            }
-        }
-        if context.is_observable(&new) {
-            self.latest = Some(new);
+        let is_write = context.is_observable(&new);
+        let observes = |group: &Group| group.observable && context.observes(&group.record);
+        if is_write {
+            // An atomic operation on what it observes.
+            self.groups.retain(|group| !(observes(group) && context.dominates(&group.record)));
             self.observers.clear();
+        } else if self.groups.iter().any(observes) {
+            self.observe(&new);
         }
-        if self.has(&new, context) {
+        if context.is_store() {
+            self.groups.iter_mut().for_each(|group| group.observable = false);
+        }
+        if self.has(&new, is_write, context) {
             return;
         }
         let is_needless = |group: &Group| {
@@ -159,6 +157,9 @@ impl List {
         };
         self.groups.retain(|group| !is_needless(group));
         self.push(new, spare);
+        if let Some(group) = self.groups.last_mut() {
+            group.observable = is_write;
+        }
     }
 
     fn observe(&mut self, new: &Record) {
@@ -178,10 +179,11 @@ impl List {
     }
 
     /// The access is one of a group, or becomes one.
-    fn has(&mut self, new: &Record, context: &impl Context) -> bool {
+    fn has(&mut self, new: &Record, is_write: bool, context: &impl Context) -> bool {
         for group in self.groups.iter_mut().filter(|group| group.is_of(new)) {
             let record = group.record;
             if group.has(new.thread) && (record.place == new.place || context.dominates(&record)) {
+                group.observable |= is_write && record.place == new.place;
                 return true;
             }
             if record.place == new.place && new.thread < OBJECTS {
@@ -192,6 +194,7 @@ impl List {
                 });
                 insert(threads, new.thread.into());
                 group.record.thread = record.thread.min(new.thread);
+                group.observable |= is_write;
                 return true;
             }
         }
@@ -222,7 +225,7 @@ impl List {
     fn join_blocks(&mut self, now: u32) {
         let key = |group: &Group| {
             let Record { place, epoch, flags, mask, thread, .. } = group.record;
-            (place, epoch, flags, mask, thread)
+            (place, epoch, flags, mask, thread, group.observable)
         };
         let mut groups = std::mem::take(&mut self.groups);
         groups

@@ -18,6 +18,8 @@ pub(crate) struct Place {
     pub work: Option<Work>,
     /// It tells an mbarrier object that asynchronous work is done.
     pub signal: bool,
+    /// It is an atomic operation that returns nothing (`red`).
+    pub reduction: bool,
 }
 
 impl Place {

@@ -96,6 +96,8 @@ pub(crate) struct Races {
     exited: u64,
     /// Where work tells mbarrier objects that it is done.
     pub signals: HashSet<u32>,
+    /// Atomic operations that return nothing.
+    pub reductions: HashSet<u32>,
     /// Something reads through the async proxy: writes matter also where a barrier orders them.
     pub has_async_reads: bool,
     /// Only what threads do to their own copies is asked for: synccheck without racecheck.
@@ -218,9 +220,14 @@ impl Context for Now<'_> {
         self.place.is_strong()
     }
 
+    fn is_store(&self) -> bool {
+        self.place.is_strong() && self.place.kind == AccessKind::Store
+    }
+
     fn observes(&self, write: &Record) -> bool {
         self.place.is_strong()
             && matches!(self.place.kind, AccessKind::Load | AccessKind::Atomic)
+            && !self.place.reduction
             && self.is_observable(write)
             && self.compatible(write)
     }
@@ -380,7 +387,9 @@ impl Races {
                 let (span, kind, semantics) = (event.span, event.kind, event.semantics);
                 let work = Work::of(event.completion, kind);
                 let signal = kind == AccessKind::Mbarrier && self.signals.contains(&span.start);
-                let place = self.place(Place { span, kind, semantics, space, bytes, work, signal });
+                let reduction = self.reductions.contains(&span.start);
+                let place =
+                    self.place(Place { span, kind, semantics, space, bytes, work, signal, reduction });
                 if plain || work == Some(Work::Copy) {
                     self.note_all(&mut block, event, run, place);
                 } else {
@@ -404,8 +413,16 @@ impl Races {
             return false;
         }
         let (bytes, work) = (lanes[0].bytes, Some(Work::Copy));
-        let place =
-            self.place(Place { span, kind, semantics, space: Space::Shared, bytes, work, signal: false });
+        let place = self.place(Place {
+            span,
+            kind,
+            semantics,
+            space: Space::Shared,
+            bytes,
+            work,
+            signal: false,
+            reduction: false,
+        });
         let RunningBlock { order, segment, .. } = self.block(ctaid);
         segment.copy(lanes, place, |thread| order.group_of(thread))
     }

@@ -162,8 +162,17 @@ impl Races {
         // Fences between proxies name no scope, and order no threads.
         let Some(scope) = semantics.scope else { return };
         self.settle(ctaid, false);
-        let (kind, space) = (AccessKind::Load, Space::Generic);
-        let place = self.place(Place { span, kind, semantics, space, bytes: 0, work: None, signal: false });
+        let (kind, space, reduction) = (AccessKind::Load, Space::Generic, false);
+        let place = self.place(Place {
+            span,
+            kind,
+            semantics,
+            space,
+            bytes: 0,
+            work: None,
+            signal: false,
+            reduction,
+        });
         let (own, extents) = (self.index(ctaid), self.extents);
         let block = self.block(ctaid);
         for &thread in threads {

@@ -142,7 +142,9 @@ pub(crate) trait Context {
     fn is_weak_write(&self) -> bool;
     /// It is strong.
     fn is_strong(&self) -> bool;
-    /// It is a strong read, and would find what this strong write has left.
+    /// It is a strong write that reads nothing.
+    fn is_store(&self) -> bool;
+    /// It is a strong read that somebody gets the value of, and would find what this strong write has left.
     fn observes(&self, write: &Record) -> bool;
     /// It is a strong write.
     fn is_observable(&self, record: &Record) -> bool;

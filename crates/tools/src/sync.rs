@@ -91,8 +91,14 @@ impl BlockUse {
         join(&mut barrier.arrivals[place].1, &set_of(arrival.threads));
     }
 
-    /// A barrier is complete. `aligned`: all lanes of a warp must execute the same instance of the instruction.
-    pub fn complete(&mut self, number: u64, aligned: impl Fn(Span) -> bool, found: &mut Vec<Misuse>) {
+    /// A barrier of a block of so many threads is complete. `aligned`: all lanes of a warp must execute the same instance of the instruction.
+    pub fn complete(
+        &mut self,
+        number: u64,
+        threads: u32,
+        aligned: impl Fn(Span) -> bool,
+        found: &mut Vec<Misuse>,
+    ) {
         let Some(barrier) = self.barriers.remove(&number) else { return };
         if let Some(count) = barrier.count {
             self.counts.insert(number, count);
@@ -101,14 +107,17 @@ impl BlockUse {
             all.iter_mut().zip(set).for_each(|(all, set)| *all |= set);
             all
         });
+        // A barrier for a number of threads counts whole warps: also lanes that have ended are missing there.
+        let counted = barrier.count.is_some_and(|(_, _, count)| count.is_some());
+        let expected = if counted { set_of(&(0..threads).collect::<Vec<_>>()) } else { all };
         for (span, set) in barrier.arrivals.iter().filter(|(span, _)| aligned(*span)) {
             let divergent = (0..WARP).find(|&number| {
                 let here = warp(set, number);
-                here != 0 && warp(&all, number) & !here != 0
+                here != 0 && warp(&expected, number) & !here != 0
             });
             if let Some(number) = divergent {
                 let first = number * WARP + warp(set, number).trailing_zeros();
-                let others = warp(&all, number) & !warp(set, number);
+                let others = warp(&expected, number) & !warp(set, number);
                 let other = number * WARP + others.trailing_zeros();
                 let elsewhere = barrier.arrivals.iter().find(|(_, set)| contains(set, other));
                 let elsewhere = elsewhere.map(|(span, _)| (*span, other));

@@ -24,7 +24,9 @@ impl Races {
             let is_untouched = |address, bytes| self.global.is_untouched(address, bytes);
             return if !kind.writes() || access.parts(is_untouched) { NONE } else { all };
         }
-        let place = self.place(Place { span, kind, semantics, space, bytes, work: None, signal: false });
+        let reduction = self.reductions.contains(&span.start);
+        let place =
+            self.place(Place { span, kind, semantics, space, bytes, work: None, signal: false, reduction });
         self.block(access.block);
         let index = self.index(access.block);
         let Some(block) = self.blocks.get_mut(&index) else { return all };
