@@ -132,6 +132,10 @@ fn with_bug(path: &Path) -> Result<(), String> {
     for (way, options) in WAYS {
         let seen = launch(path, &text, tools, options).map_err(|error| format!("{way}: {error}"))?;
         let told = |what: &str| format!("{way}: {what}\n{}", seen.stderr);
+        let is_part = seen.codes.is_subset(&codes) && seen.lines.is_subset(&sites);
+        if way.starts_with("schedule") && is_part && header(&whole, "ORDER").is_ok() {
+            continue;
+        }
         if seen.codes != codes {
             return Err(told(&format!("{:?} instead of {codes:?}", seen.codes)));
         }
