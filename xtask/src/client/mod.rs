@@ -9,6 +9,7 @@ mod outcome;
 mod pycuda;
 mod samples;
 mod scripts;
+mod thrust;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -52,6 +53,8 @@ enum Name {
     Numba,
     /// Bindings for Python: its own tests and examples.
     Pycuda,
+    /// NVIDIA's algorithms, with CUB: a program of ours.
+    Thrust,
     /// Its PTX and NVRTC backends: a script of ours.
     Tinygrad,
     /// A language for kernels: a script of ours.
@@ -96,6 +99,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         Name::Headers => scripts::headers(&site),
         Name::Numba => numba::run(&site),
         Name::Pycuda => pycuda::run(&site),
+        Name::Thrust => thrust::run(&site),
         Name::Tinygrad => scripts::tinygrad(&site),
         Name::Triton => scripts::triton(&site),
     }?;
