@@ -129,6 +129,11 @@ impl Chunk<'_> {
             op.src.iter().map(|&slot| (self.registers.read(active.window, slot), slot.width)).collect();
         // SAFETY: the region holds the accesses of all active lanes, and the arrays all lanes.
         unsafe {
+            if let [(source, width)] = sources[..] {
+                transfer
+                    .each_lane(|lane, at| write_strong(at, op.bytes, &[load(source, width, lane), 0, 0, 0]));
+                return Ok(());
+            }
             transfer.each_lane(|lane, at| {
                 let value = |i: usize| load(sources[i].0, sources[i].1, lane);
                 write_strong(at, bytes as u32, &side_by_side(sources.len(), op.bytes, value));
