@@ -244,7 +244,8 @@ fn a_panic_in_a_stream_reaches_who_waits() {
     let device = Device::new();
     let stream = device.stream();
     let pending = stream.enqueue(|| -> Result<(), Error> { panic!("on purpose") });
-    assert!(thread::spawn(move || pending.wait()).join().is_err());
+    assert!(matches!(pending.wait(), Err(Error::Panicked(_))));
+    assert!(matches!(stream.synchronize(), Err(Error::Panicked(_))));
     assert_eq!(stream.enqueue(|| Ok(1)).wait().unwrap(), 1);
     // What is enqueued is done, also when the stream is dropped.
     let (sender, receiver) = mpsc::channel();

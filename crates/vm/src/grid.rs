@@ -579,7 +579,13 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
             self.taken = first..(first + share).min(teams);
         }
         let team = self.taken.next()?;
-        Some(if self.work.launch.shuffled { self.shuffle(team) } else { team })
+        Some(if self.shuffles_blocks() { self.shuffle(team) } else { team })
+    }
+
+    /// Blocks begin in a shuffled order, and give way at any time. `--deterministic` promises another order.
+    fn shuffles_blocks(&self) -> bool {
+        let launch = self.work.launch;
+        launch.shuffled && !launch.config.deterministic
     }
 
     /// The team that is started in the place of another one. Blocks may wait for lower ones: those of a window, which may all run at the same
@@ -662,7 +668,9 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
                 self.stuck += usize::from(stuck);
                 let gives_way = spinning
                     || flight.has_taken_long()
-                    || launch.shuffled && self.flight.len() < MOST_SHUFFLED && self.next_random() & 1 != 0;
+                    || self.shuffles_blocks()
+                        && self.flight.len() < MOST_SHUFFLED
+                        && self.next_random() & 1 != 0;
                 if gives_way {
                     self.flight.push_back(flight);
                 } else {

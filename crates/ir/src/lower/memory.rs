@@ -1,8 +1,8 @@
 //! Loads, stores and atomics.
 
-use check::module::{Instruction, Operand};
-use isa::{Mod, Opcode, Space, Type};
-use smallvec::SmallVec;
+use check::module::{Instruction, Operand, RegId};
+use isa::{Action, FORMS, Mod, Opcode, Picks, Space, Type};
+use smallvec::{SmallVec, smallvec};
 
 use super::Lowering;
 use crate::op::{Address, AtomicOp, Base, Guard, OpKind, Slot, StackOp, Width};
@@ -39,6 +39,30 @@ impl Lowering<'_> {
         }
         let bytes = ty.bytes() / u32::from(halves);
         self.push(guard, OpKind::Load { address, dst: slots, bytes, signed: ty.is_signed(), semantics });
+        if halves == 1 {
+            let registers = parts.iter().filter_map(|part| match part {
+                Operand::Reg(register) if self.register_type(*register).bits() > 64 => Some(*register),
+                _ => None,
+            });
+            for register in registers.collect::<Vec<_>>() {
+                self.extend_to_high_half(guard, register, ty);
+            }
+        }
+    }
+
+    /// Writes the high half of a register of 128 bits whose low half has got a number of type `ty`, extended to 64 bits: zeros, or its sign.
+    fn extend_to_high_half(&mut self, guard: Option<Guard>, register: RegId, ty: Type) {
+        let [low, high] = [0, 1].map(|half| self.register_half(register, half));
+        let shift = FORMS.iter().find(|form| form.opcode == Opcode::Shr);
+        let kind = match shift.map(|form| (form, form.action)) {
+            Some((form, Action::Pure(function))) if ty.is_signed() => {
+                let (picks, src) =
+                    (Picks::new(&[Type::S64], &[]), smallvec![low, self.constant(Width::W32, 63)]);
+                OpKind::Pure { form, picks, function, dst: [Some(high), None], src }
+            }
+            _ => OpKind::Copy { dst: high, src: self.constant(Width::W64, 0) },
+        };
+        self.push(guard, kind);
     }
 
     pub(super) fn store(&mut self, i: &Instruction) {
