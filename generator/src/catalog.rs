@@ -1,13 +1,16 @@
 //! All pure instructions of a target, with the registers that they take.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::LazyLock;
 
-use isa::enumerate::{Spelling, spellings};
+use isa::enumerate::{Spelling, spelling, spellings};
 use isa::{
-    Access, Action, Effect, Elements, FORMS, FormId, Opcode, OperandKind, Presence, Second, Target, Type,
-    Version,
+    Access, Action, Effect, Elements, FORMS, Form, FormId, Mod, Opcode, OperandKind, Presence, Second, Space,
+    Target, Token, Type, Version,
 };
+
+use crate::random::Random;
 
 /// What a kernel is written for.
 pub struct Dialect {
@@ -17,6 +20,10 @@ pub struct Dialect {
     pub target: Target,
     /// Instructions by opcode: those that are pure, and products of matrices.
     pub pure: BTreeMap<&'static str, Vec<Spelling>>,
+    /// Where the spellings of a pure row stand among those of its opcode.
+    pub rows: BTreeMap<FormId, (&'static str, Range<usize>)>,
+    /// Loads and stores.
+    pub accesses: Vec<AccessForm>,
     /// `mma`
     pub matrix: Vec<Spelling>,
 }
@@ -26,31 +33,135 @@ impl Dialect {
         let (Some(version), Some(target)) = (Version::parse(version), Target::parse(target)) else {
             panic!("no such version or target: {version}, {target}");
         };
-        let mut pure = BTreeMap::new();
-        let mut matrix = Vec::new();
+        let mut pure: BTreeMap<_, Vec<Spelling>> = BTreeMap::new();
+        let (mut rows, mut accesses, mut matrix) = (BTreeMap::new(), Vec::new(), Vec::new());
         for (index, form) in FORMS.iter().enumerate() {
-            let legal = |spelling: &Spelling| {
-                let gates = form.gates(&spelling.picks);
-                spelling.is_legal() && gates.iter().all(|gate| gate.permits(version, target))
-            };
-            let spellings = spellings(FormId(index as u16)).filter(legal);
+            let id = FormId(index as u16);
+            let spellings = spellings(id).filter(|spelling| permits(version, target, spelling));
             match form.action {
                 // Texture handles are for those who have textures.
                 Action::Pure(_) if form.opcode != Opcode::Istypep => {
-                    pure.entry(form.opcode.name()).or_insert_with(Vec::new).extend(spellings);
+                    let all = pure.entry(form.opcode.name()).or_default();
+                    let start = all.len();
+                    all.extend(spellings);
+                    if all.len() > start {
+                        rows.insert(id, (form.opcode.name(), start..all.len()));
+                    }
+                }
+                Action::Effect(Effect::Ld | Effect::St) => {
+                    let forms = AccessForm::all(id).into_iter();
+                    accesses.extend(forms.filter(|form| {
+                        let mut random = Random::seeded(0);
+                        // `st.async` is not done when the thread goes on.
+                        (0..40).any(|_| {
+                            let spelling = form.any(&mut random);
+                            !spelling.modifiers.contains(&"async") && permits(version, target, &spelling)
+                        })
+                    }));
                 }
                 Action::Effect(Effect::Mma) if form.opcode == Opcode::Mma => matrix.extend(spellings),
                 _ => {}
             }
         }
         pure.retain(|_, list: &mut Vec<Spelling>| !list.is_empty());
-        Dialect { version, target, pure, matrix }
+        Dialect { version, target, pure, rows, accesses, matrix }
     }
 
     /// `.target` is at least this.
     pub fn sm(&self, number: u32) -> bool {
         u32::from(self.target.number) >= number
     }
+}
+
+/// The instruction exists for this version and target.
+fn permits(version: Version, target: Target, spelling: &Spelling) -> bool {
+    let gates = spelling.form.form().gates(&spelling.picks);
+    spelling.is_legal() && gates.iter().all(|gate| gate.permits(version, target))
+}
+
+/// A load or a store: a row of the table, the type of its elements, and how many there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AccessForm {
+    /// The row.
+    pub id: FormId,
+    /// Of one element.
+    pub ty: Type,
+    /// Elements.
+    pub vector: usize,
+    /// A store.
+    pub writes: bool,
+}
+
+impl AccessForm {
+    /// Those of a row, whether they exist or not.
+    fn all(id: FormId) -> Vec<AccessForm> {
+        let form = id.form();
+        let writes = form.action == Action::Effect(Effect::St);
+        let types = form.type_slots().flat_map(|slot| slot.choices).filter_map(|choice| match choice.token {
+            Token::Type(ty) => Some(ty),
+            Token::Mod(_) => None,
+        });
+        let lengths: Vec<usize> =
+            [1, 2, 4, 8].into_iter().filter(|&n| n == 1 || vector_token(form, n).is_some()).collect();
+        types
+            .flat_map(|ty| lengths.iter().map(move |&vector| AccessForm { id, ty, vector, writes }))
+            .collect()
+    }
+
+    /// Bytes of all elements.
+    pub fn bytes(&self) -> usize {
+        self.vector * self.ty.bits() as usize / 8
+    }
+
+    /// It with any modifiers, also those that go with it for no target.
+    fn any(&self, random: &mut Random) -> Spelling {
+        let form = self.id.form();
+        let mut tokens = Vec::new();
+        for slot in form.slots {
+            let vector = slot.choices.iter().any(|choice| choice.token == Token::Mod(Mod::V2));
+            match () {
+                () if slot.is_type() => tokens.push(Token::Type(self.ty)),
+                () if vector => tokens.extend(vector_token(form, self.vector)),
+                // The space of most accesses is said.
+                () if slot.optional && random.percent(if is_space(slot) { 25 } else { 80 }) => {}
+                () => tokens.push(random.pick(slot.choices).token),
+            }
+        }
+        spelling(self.id, &tokens)
+    }
+
+    /// It with modifiers that a dialect has, and that mean this row and no other.
+    pub fn draw(&self, dialect: &Dialect, random: &mut Random) -> Option<Spelling> {
+        (0..100).map(|_| self.any(random)).find(|spelling| {
+            let operands = 2 + usize::from(spelling.modifiers.contains(&"L2::cache_hint"));
+            let selected = || isa::select(self.id.form().opcode.name(), &spelling.modifiers, operands);
+            permits(dialect.version, dialect.target, spelling)
+                && !is_of_a_function(spelling)
+                && selected().is_ok_and(|selected| selected.id == self.id)
+        })
+    }
+}
+
+/// `.v2` where a row has it.
+fn vector_token(form: &Form, vector: usize) -> Option<Token> {
+    let token = Token::Mod(match vector {
+        2 => Mod::V2,
+        4 => Mod::V4,
+        8 => Mod::V8,
+        _ => return None,
+    });
+    form.slots.iter().any(|slot| slot.choice(token).is_some()).then_some(token)
+}
+
+/// The choices are state spaces.
+fn is_space(slot: &isa::Slot) -> bool {
+    slot.choices.iter().any(|choice| matches!(choice.token, Token::Mod(token) if token.space().is_some()))
+}
+
+/// Accesses to parameters of functions and calls belong to those.
+fn is_of_a_function(spelling: &Spelling) -> bool {
+    spelling.modifiers.contains(&"param::func")
+        || spelling.picks.space() == Space::Param && spelling.form.form().opcode == Opcode::St
 }
 
 /// The dialects that kernels are written in, the newest first.

@@ -92,7 +92,7 @@ fn arrays(kernel: &Kernel) -> Vec<Vec<u8>> {
     vec![
         input,
         contents(stride * kernel.own_bytes, kernel.data ^ 1),
-        contents(60 * stride, kernel.data ^ 2),
+        contents(stride * kernel.all_bytes, kernel.data ^ 2),
         vec![0; COUNTER_BYTES],
         vec![0; stride * result_bytes()],
     ]

@@ -6,6 +6,7 @@
 //!
 //! - [`catalog`]: all pure instructions of a target, from the instruction table.
 //! - [`generate`]: one kernel from random choices; a room for each family of statements.
+//! - [`walk`]: a kernel for every instruction with every neighbour, one after the other.
 //! - [`program`]: the tree that a kernel is, as text, and what can be left out of it.
 //! - [`compare`]: a kernel on the reference engine and on the interpreter in many ways.
 //! - [`classes`]: what kernels have in them, for a survey.
@@ -19,9 +20,10 @@ pub mod generate;
 pub mod program;
 pub mod random;
 pub mod shrink;
+pub mod walk;
 
 pub use compare::{Difference, compare};
 pub use generate::generate;
 pub use program::Kernel;
 pub use random::Random;
-pub use shrink::{Failure, run_seed, shrink};
+pub use shrink::{Failure, run, shrink};

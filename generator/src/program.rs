@@ -96,6 +96,8 @@ pub struct Kernel {
     pub data: u64,
     /// Bytes of memory of its own that each thread has in argument 1.
     pub own_bytes: usize,
+    /// The same in argument 2, where the elements of neighbouring threads are neighbours.
+    pub all_bytes: usize,
     /// Threads of the launch as the text has them: the distance of a thread's elements in interleaved arrays.
     pub stride: usize,
 }

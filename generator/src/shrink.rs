@@ -1,9 +1,7 @@
 //! Leaves out of a kernel what a difference does not need.
 
 use crate::compare::{Difference, compare};
-use crate::generate::generate;
 use crate::program::{Kernel, Stmt};
-use crate::random::Random;
 
 /// What a seed showed.
 pub struct Failure {
@@ -13,29 +11,25 @@ pub struct Failure {
     pub difference: Difference,
 }
 
-/// Makes the kernel of a seed, runs it on all engines, and makes it small if they differ. Returns the threads of its launch, too.
-pub fn run_seed(seed: u64) -> (u64, Option<Failure>) {
-    let kernel = generate(&mut Random::seeded(seed));
-    let threads = kernel.threads();
-    let failure = compare(&kernel).err().map(|difference| {
-        // What no engine runs to its end should not have been made: it is shown as it is.
-        let (kernel, difference) = match difference.engines_differ() {
-            true => shrink(&kernel, &difference),
-            false => (kernel, difference),
-        };
-        Failure { kernel, difference }
-    });
-    (threads, failure)
+/// Runs a kernel on all engines, and makes it small if they differ.
+pub fn run(kernel: &Kernel) -> Option<Failure> {
+    let difference = compare(kernel).err()?;
+    // What no engine runs to its end should not have been made: it is shown as it is.
+    let (kernel, difference) = match difference.engines_differ() {
+        true => shrink(kernel, &difference),
+        false => (kernel.clone(), difference),
+    };
+    Some(Failure { kernel, difference })
 }
 
 impl Failure {
-    /// A PTX file that says how to see the difference.
-    pub fn text(&self, seed: u64) -> String {
+    /// A PTX file that says how to see the difference; `name` is the kernel's: its seed, or its number in the walk.
+    pub fn text(&self, name: &str) -> String {
         let Failure { kernel: Kernel { grid, cluster, block, .. }, difference: Difference { way, what, .. } } =
             self;
         let what = what.replace('\n', "\n// ");
         format!(
-            "// Seed {seed}, grid {grid:?}, cluster {cluster:?}, block {block:?}, {way}\n// {what}\n{}",
+            "// {name}, grid {grid:?}, cluster {cluster:?}, block {block:?}, {way}\n// {what}\n{}",
             self.kernel.text()
         )
     }

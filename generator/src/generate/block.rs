@@ -11,8 +11,11 @@ impl Generator<'_, '_> {
         if self.clusters && place.depth == 0 && self.random.percent(50) {
             return self.cluster_exchange(place);
         }
-        match self.random.below(9) {
+        match self.random.below(13) {
             8 => self.cluster_exchange(place),
+            9 | 10 => self.counted(),
+            11 => self.groups_of_warps(),
+            12 => self.rings(),
             0..3 => Some(self.exchange()),
             6 => self.arrivals(),
             7 => self.bulk_copy(),
@@ -132,6 +135,96 @@ impl Generator<'_, '_> {
              add.u32 %tc, %thread, 32;\nrem.u32 %tc, %tc, {threads};\nmov.u32 %td, s_all;\nmad.lo.u32 %tc, %tc, 4, %td;\n\
              @!%tp ld.shared.b32 {to}, [%tc];\nbar.sync 15;"
         )))
+    }
+
+    /// A barrier to which more threads come than its count, a multiple of a warp: it completes again and again, and who completes it
+    /// together is not said, but for single warps. Lanes of a warp come together: those that do not count one by one.
+    fn counted(&mut self) -> Option<Stmt> {
+        if !self.full_warps() {
+            return None;
+        }
+        let (barrier, warps) = (self.random.below(15), self.threads / 32);
+        let (from, to) = (self.word(), self.word());
+        let operation = *self.random.pick(&["popc.u32 %r1", "and.pred %p1", "or.pred %p2"]);
+        let (operation, result) = operation.split_once(' ')?;
+        let not = if self.random.percent(30) { "!" } else { "" };
+        let sync = *self.random.pick(&["barrier.sync", "bar.sync"]);
+        let red = if sync == "bar.sync" { "bar.red" } else { "barrier.red" };
+        Some(Stmt::text(match self.random.below(3) {
+            // Each warp alone: what its own lanes say, and write.
+            0 => {
+                format!(
+                    "bar.sync 15;\n{red}.{operation} {result}, {barrier}, 32, {not}{};\nbar.sync 15;",
+                    self.predicate()
+                )
+            }
+            1 => {
+                let times = 1 + 2 * self.random.below(16);
+                format!(
+                    "bar.sync 15;\nst.shared.b32 [%sall], {from};\n{sync} {barrier}, 32;\nmul.lo.u32 %tc, %thread, {times};\n\
+                     and.b32 %tc, %tc, 31;\nand.b32 %td, %thread, 0xffffffe0;\nadd.u32 %tc, %tc, %td;\nmov.u32 %td, s_all;\n\
+                     mad.lo.u32 %tc, %tc, 4, %td;\nld.shared.b32 {to}, [%tc];\n{sync} {barrier}, 32;\nbar.sync 15;"
+                )
+            }
+            // Several warps, whose lanes all say the same.
+            _ => {
+                let counts: Vec<usize> = (1..=warps).filter(|count| warps.is_multiple_of(*count)).collect();
+                let (count, same) = (32 * *self.random.pick(&counts), 1 + self.random.below(3));
+                let again = if self.random.percent(50) {
+                    format!("{red}.{operation} {result}, {barrier}, {count}, {not}%tp;\n")
+                } else {
+                    String::new()
+                };
+                format!(
+                    "bar.sync 15;\nand.b32 %tc, %block, {same};\nsetp.eq.u32 %tp, %tc, 0;\n{again}\
+                     {red}.{operation} {result}, {barrier}, {count}, {not}%tp;\nbar.sync 15;"
+                )
+            }
+        }))
+    }
+
+    /// Groups of warps that follow each other, each with a barrier of its own.
+    fn groups_of_warps(&mut self) -> Option<Stmt> {
+        let warps = self.threads / 32;
+        if !self.full_warps() {
+            return None;
+        }
+        let sizes: Vec<usize> = (1..=warps).filter(|n| warps.is_multiple_of(*n) && warps / n <= 14).collect();
+        let size = *self.random.pick(&sizes);
+        let (count, first) = (32 * size, self.random.below(15 - warps / size));
+        let (from, to, p) = (self.word(), self.word(), self.predicate());
+        let (shift, reduce) = (self.random.below(count), self.random.percent(50));
+        let meet = match reduce {
+            true => format!("barrier.red.popc.u32 {to}, %tc, %td, {p};\n"),
+            false => "barrier.sync %tc, %td;\n".to_owned(),
+        };
+        let group =
+            format!("div.u32 %tc, %thread, {count};\nadd.u32 %tc, %tc, {first};\nmov.u32 %td, {count};\n");
+        Some(Stmt::text(format!(
+            "st.shared.b32 [%sall], {from};\n{group}{meet}rem.u32 %tc, %thread, {count};\nsub.u32 %td, %thread, %tc;\n\
+             add.u32 %tc, %tc, {shift};\nrem.u32 %tc, %tc, {count};\nadd.u32 %tc, %tc, %td;\nmov.u32 %td, s_all;\n\
+             mad.lo.u32 %tc, %tc, 4, %td;\nld.shared.b32 {from}, [%tc];\n{group}{meet}bar.sync 15;"
+        )))
+    }
+
+    /// Pairs of warps: the first says that it has written, the second that it has read, in turns, each at a barrier of the pair.
+    fn rings(&mut self) -> Option<Stmt> {
+        let warps = self.threads / 32;
+        if !self.full_warps() || !warps.is_multiple_of(2) || warps > 14 {
+            return None;
+        }
+        let (from, to) = (self.word(), self.word());
+        let mut text = "shr.u32 %tc, %thread, 5;\nand.b32 %td, %tc, 1;\nsetp.eq.u32 %tp, %td, 0;\n\
+                        and.b32 %tc, %tc, 14;\nadd.u32 %td, %tc, 1;\n"
+            .to_owned();
+        for _ in 0..1 + self.random.below(3) {
+            text += &format!(
+                "@%tp st.shared.b32 [%sall], {from};\n@%tp barrier.arrive %tc, 64;\n@!%tp barrier.sync %tc, 64;\n\
+                 @!%tp ld.shared.b32 {to}, [%sall+-128];\n@!%tp barrier.arrive %td, 64;\n@%tp barrier.sync %td, 64;\n\
+                 add.u32 {from}, {from}, {to};\n"
+            );
+        }
+        Some(Stmt::text(text + "bar.sync 15;"))
     }
 
     /// One thread copies a piece of the input into shared memory; all wait for its bytes.

@@ -89,18 +89,6 @@ impl Generator<'_, '_> {
         )
     }
 
-    /// Some threads print: who they are, and registers.
-    pub(super) fn print(&mut self) -> Stmt {
-        let (p, skip, a, b, r) = (self.predicate(), self.label(), self.word(), self.double(), self.word());
-        Stmt::text(format!(
-            "@{p} bra {skip};\n{{\n.local .align 8 .b8 pw[16];\n.param .b64 pf, pv;\n.param .b32 pr;\n\
-             st.local.b32 [pw], %global;\nst.local.b32 [pw+4], {a};\nst.local.b64 [pw+8], {b};\n\
-             mov.u64 %ta, g_text;\ncvta.global.u64 %ta, %ta;\nst.param.b64 [pf], %ta;\n\
-             mov.u64 %ta, pw;\ncvta.local.u64 %ta, %ta;\nst.param.b64 [pv], %ta;\n\
-             call (pr), vprintf, (pf, pv);\nld.param.b32 {r}, [pr];\n}}\n{skip}:"
-        ))
-    }
-
     pub(super) fn call(&mut self, place: &Place) -> Option<Stmt> {
         let mask = place.mask.clone()?;
         // Functions are called by the kernel only, but for those that call themselves.

@@ -4,14 +4,14 @@ use super::{Generator, INDEX_BYTES, INPUT_BYTES, Place};
 use crate::program::Stmt;
 
 /// Memory that a thread may read, or that it may also write.
-struct Region {
+pub(super) struct Region {
     /// `.global`; empty for generic addresses.
-    space: &'static str,
+    pub space: &'static str,
     /// Lines that put its address into `%ta`, and the name that addresses begin with.
-    before: String,
-    base: String,
-    bytes: usize,
-    writable: bool,
+    pub before: String,
+    pub base: String,
+    pub bytes: usize,
+    pub writable: bool,
 }
 
 /// A type of accesses: its name, its bytes, and the widths of registers that take it.
@@ -39,7 +39,7 @@ impl Generator<'_, '_> {
         (places > 0).then(|| self.random.below(places) * bytes)
     }
 
-    fn region(&mut self, place: &Place) -> Region {
+    pub(super) fn region(&mut self, place: &Place) -> Region {
         let own = self.own_bytes;
         let shared = self.shared_bytes;
         let direct = |space, base: &str, bytes, writable| Region {
@@ -99,12 +99,7 @@ impl Generator<'_, '_> {
         };
         let all = bytes * vector;
         // 256 bits at a time, in global memory.
-        let wide = self.dialect.target.number == 100
-            && region.space == ".global"
-            && region.base.starts_with('%')
-            && self.own_bytes.is_multiple_of(32)
-            && bytes >= 4
-            && all == 32;
+        let wide = bytes >= 4 && all == 32 && self.holds_wide(&region);
         if (all > 16 || vector == 8) && !wide || all > region.bytes {
             return None;
         }
@@ -151,7 +146,7 @@ impl Generator<'_, '_> {
     }
 
     /// An address in the region for an access of so many bytes: constant, or computed from a register.
-    fn place_in(&mut self, region: &mut Region, bytes: usize) -> String {
+    pub(super) fn place_in(&mut self, region: &mut Region, bytes: usize) -> String {
         let places = region.bytes / bytes;
         let at = self.random.below(places) * bytes;
         let dynamic = self.random.percent(40) && places > 1;
@@ -178,6 +173,19 @@ impl Generator<'_, '_> {
                 "[%ta]".to_owned()
             }
         }
+    }
+
+    /// There are accesses of 256 bits.
+    pub(super) fn has_wide(&self) -> bool {
+        self.dialect.target.number == 100
+    }
+
+    /// The region may be accessed with 256 bits at a time.
+    pub(super) fn holds_wide(&self, region: &Region) -> bool {
+        self.has_wide()
+            && region.space == ".global"
+            && region.base.starts_with('%')
+            && self.own_bytes.is_multiple_of(32)
     }
 
     /// A load or store where the elements of neighbouring threads are neighbours.

@@ -4,7 +4,9 @@ mod block;
 mod call;
 mod control;
 mod memory;
+pub mod neighbours;
 mod pure;
+mod text;
 mod warp;
 
 use std::fmt::Write;
@@ -12,6 +14,8 @@ use std::fmt::Write;
 use crate::catalog::{DIALECTS, Dialect};
 use crate::program::{Function, Kernel, Stmt};
 use crate::random::Random;
+use crate::walk::Step;
+use neighbours::Around;
 
 /// Registers of each width that statements read and write as they like.
 const PREDICATES: usize = 8;
@@ -24,8 +28,11 @@ pub const INPUT_BYTES: usize = 4096;
 pub const INDEX_BYTES: usize = 256;
 /// Bytes of the counters that all threads add to.
 pub const COUNTER_BYTES: usize = 1024;
-/// How a thread prints: its number, and two registers.
-const PRINTED: &str = "%u: %x %llx\n";
+/// Places of each size in the interleaved array.
+const CELL_PLACES: usize = 4;
+/// Bytes of the interleaved array for each thread; with cells of 16 and 32 bytes.
+const INTERLEAVED_BYTES: usize = 60;
+const WIDE_INTERLEAVED_BYTES: usize = 156;
 /// How deep statements nest.
 const DEPTH: usize = 3;
 
@@ -46,6 +53,14 @@ struct Place {
     function: String,
 }
 
+impl Place {
+    /// In the kernel, in no other statement.
+    fn kernel() -> Place {
+        let mask = Some("0xffffffff".to_owned());
+        Place { whole_block: true, mask, depth: 0, in_loop: false, leave: None, function: String::new() }
+    }
+}
+
 struct Generator<'r, 'b> {
     random: &'r mut Random<'b>,
     dialect: &'static Dialect,
@@ -64,6 +79,8 @@ struct Generator<'r, 'b> {
     exits: bool,
     /// Threads print.
     prints: bool,
+    /// The interleaved array has cells of 16 and 32 bytes.
+    wide_cells: bool,
     /// Statements that may still be made.
     budget: usize,
 }
@@ -74,32 +91,18 @@ pub fn generate(random: &mut Random) -> Kernel {
     let (block, mut grid) = extents(random);
     let cluster = cluster(random, dialect, block);
     grid.iter_mut().zip(cluster).for_each(|(blocks, extent)| *blocks *= extent);
-    let threads = block.iter().product::<u32>() as usize;
-    let blocks = grid.iter().product::<u32>() as usize;
-    let own_bytes = *random.pick(&[16, 32, 48, 64, 80]);
-    let shared_bytes = if threads <= 256 { *random.pick(&[16, 32, 48]) } else { 16 };
-    let stride = (threads * blocks).next_multiple_of(16);
-    let budget = 4 + random.below(30);
-    let prints = random.percent(10);
-    let mut generator = Generator {
-        random,
-        dialect,
-        functions: Vec::new(),
-        labels: 0,
-        threads,
-        clusters: cluster != [1; 3],
-        own_bytes,
-        shared_bytes,
-        stride,
-        exits: false,
-        prints,
-        budget,
-    };
+    let mut generator = Generator::new(random, dialect, [grid, cluster, block]);
     let kernel = generator.kernel();
-    let module = generator.module();
-    let functions = std::mem::take(&mut generator.functions);
-    let data = generator.random.bits();
-    Kernel { module, functions, kernel, grid, cluster, block, data, own_bytes, stride }
+    generator.finish(kernel, [grid, cluster, block])
+}
+
+/// A kernel of the walk through neighbourhoods, and those of its steps that there are.
+pub fn walk_kernel(random: &mut Random, around: Around, steps: &[Step]) -> (Kernel, Vec<Step>) {
+    let dialect = &DIALECTS[steps.first().map_or(0, |step| step.dialect)];
+    let (block, grid) = extents(random);
+    let mut generator = Generator::new(random, dialect, [grid, [1; 3], block]);
+    let (kernel, made) = generator.walk(around, steps);
+    (generator.finish(kernel, [grid, [1; 3], block]), made)
 }
 
 /// Extents of a cluster: of several blocks where the target has clusters and blocks are small.
@@ -154,6 +157,44 @@ fn extents(random: &mut Random) -> ([u32; 3], [u32; 3]) {
     (block, grid)
 }
 
+impl<'r, 'b> Generator<'r, 'b> {
+    fn new(random: &'r mut Random<'b>, dialect: &'static Dialect, extents: [[u32; 3]; 3]) -> Self {
+        let [grid, cluster, block] = extents;
+        let threads = block.iter().product::<u32>() as usize;
+        let blocks = grid.iter().product::<u32>() as usize;
+        let own_bytes = *random.pick(&[16, 32, 48, 64, 80]);
+        let shared_bytes = if threads <= 256 { *random.pick(&[16, 32, 48]) } else { 16 };
+        let stride = (threads * blocks).next_multiple_of(16);
+        let budget = 4 + random.below(30);
+        let prints = random.percent(10);
+        Generator {
+            random,
+            dialect,
+            functions: Vec::new(),
+            labels: 0,
+            threads,
+            clusters: cluster != [1; 3],
+            own_bytes,
+            shared_bytes,
+            stride,
+            exits: false,
+            prints,
+            wide_cells: false,
+            budget,
+        }
+    }
+
+    fn finish(mut self, kernel: Function, extents: [[u32; 3]; 3]) -> Kernel {
+        let [grid, cluster, block] = extents;
+        let module = self.module();
+        let functions = std::mem::take(&mut self.functions);
+        let data = self.random.bits();
+        let all_bytes = if self.wide_cells { WIDE_INTERLEAVED_BYTES } else { INTERLEAVED_BYTES };
+        let Generator { own_bytes, stride, .. } = self;
+        Kernel { module, functions, kernel, grid, cluster, block, data, own_bytes, all_bytes, stride }
+    }
+}
+
 impl Generator<'_, '_> {
     fn module(&mut self) -> String {
         let Dialect { version, target, .. } = self.dialect;
@@ -168,8 +209,20 @@ impl Generator<'_, '_> {
         let _ = writeln!(text, ".shared .align 16 .b32 s_same[16];");
         let _ = writeln!(text, ".shared .align 16 .b8 s_bulk[64];");
         let _ = writeln!(text, ".shared .align 8 .b64 s_barrier;");
-        let format: Vec<String> = PRINTED.bytes().chain([0]).map(|byte| byte.to_string()).collect();
-        let _ = writeln!(text, ".global .b8 g_text[{}] = {{{}}};", format.len(), format.join(", "));
+        let cells = 15 * self.threads * self.shared_places();
+        let _ = writeln!(text, ".shared .align 16 .b8 s_cells[{cells}];");
+        let _ = writeln!(text, ".shared .align 4 .b8 s_text[8];");
+        let [global, constant] = text::TEXTS;
+        let texts = [
+            (".global .b8 g_text", text::NUMBERS),
+            (".global .b8 g_format", text::STRING),
+            (".const .b8 c_format", text::STRING),
+            (".global .b8 g_string", global),
+            (".const .b8 c_string", constant),
+        ];
+        for (variable, value) in texts {
+            let _ = writeln!(text, "{variable}{};", text::initialiser(value));
+        }
         let _ = writeln!(text, ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 v);");
         text
     }
@@ -243,7 +296,7 @@ impl Generator<'_, '_> {
              .reg .b64 %tb;\n.reg .b32 %m<8>;\n.reg .b32 %n<8>;\n.reg .b32 %c<8>;\n.reg .b32 %thread;\n.reg .b32 %block;\n\
              .reg .b32 %global;\n.reg .b64 %in;\n.reg .b64 %own;\n.reg .b64 %all;\n.reg .b64 %counters;\n.reg .b32 %sown;\n\
              .reg .b32 %sall;\n.reg .b32 %fmask;\n.reg .b32 %fdepth;\n.local .align 16 .b8 lo[64];\n"
-        )
+        ) + &self.own_registers()
     }
 
     /// There are registers of 128 bits.
@@ -256,6 +309,21 @@ impl Generator<'_, '_> {
             let function = self.function(number);
             self.functions.push(function);
         }
+        let mut body = self.beginning();
+        body.extend(self.statements(&Place::kernel()));
+        self.entry(body)
+    }
+
+    /// The kernel of steps of the walk, and those steps that there are.
+    fn walk(&mut self, around: Around, steps: &[Step]) -> (Function, Vec<Step>) {
+        let mut body = self.beginning();
+        let (all, made) = self.steps(around, steps);
+        body.extend(all);
+        (self.entry(body), made)
+    }
+
+    /// Where a thread's memory is, and values in all registers.
+    fn beginning(&mut self) -> Vec<Stmt> {
         let own = self.own_bytes;
         let start = format!(
             "{}\nld.param.u64 %in, [in];\nld.param.u64 %own, [own];\nmad.wide.u32 %own, %global, {own}, %own;\n\
@@ -266,15 +334,11 @@ impl Generator<'_, '_> {
         );
         let mut body = vec![Stmt::text(start)];
         body.extend(self.initial_values("%global"));
-        let place = Place {
-            whole_block: true,
-            mask: Some("0xffffffff".to_owned()),
-            depth: 0,
-            in_loop: false,
-            leave: None,
-            function: String::new(),
-        };
-        body.extend(self.statements(&place));
+        body
+    }
+
+    /// The kernel with these statements, and all registers stored behind them.
+    fn entry(&mut self, mut body: Vec<Stmt>) -> Function {
         body.extend(self.final_values());
         let signature = "\
 .visible .entry k(
@@ -404,10 +468,11 @@ impl Generator<'_, '_> {
         let can_nest = place.depth < DEPTH;
         for _ in 0..8 {
             let made = match self.random.below(100) {
-                0..30 => self.pure(),
+                0..22 => self.pure(),
+                22..30 => self.neighbours(place),
                 30..36 => self.idiom(),
                 36..52 => self.access(place),
-                52..57 if self.prints && self.random.percent(50) => Some(self.print()),
+                52..57 if self.prints && self.random.percent(50) => Some(self.print(place)),
                 52..57 => self.interleaved(place),
                 57..61 => self.atomic(place),
                 61..68 => self.warp(place),

@@ -31,6 +31,17 @@ const EDGES: [u64; 20] = [
     0xffff_ffff,
 ];
 
+/// Video instructions and fields of bits take few literals, conversions of narrow formats and metadata of matrices none.
+pub(super) fn takes_no_literals(spelling: &Spelling) -> bool {
+    let opcode = spelling.form.form().opcode;
+    opcode.name().starts_with('v') || matches!(opcode, Opcode::Bfe | Opcode::Bfi | Opcode::Cvt | Opcode::Mma)
+}
+
+/// What stands beside `.bf16` takes no wider registers.
+pub(super) fn takes_no_wider(spelling: &Spelling) -> bool {
+    spelling.picks.types().contains(&Type::Bf16)
+}
+
 impl Generator<'_, '_> {
     /// Any pure instruction of the table.
     pub(super) fn pure(&mut self) -> Option<Stmt> {
@@ -46,12 +57,7 @@ impl Generator<'_, '_> {
     /// Operands for an instruction; `None` if it takes registers that kernels here don't have.
     pub(super) fn operands(&mut self, spelling: &Spelling) -> Option<String> {
         let mut operands = Vec::new();
-        // Video instructions and fields of bits take few literals, conversions of narrow formats and metadata of matrices none.
-        let opcode = spelling.form.form().opcode;
-        let no_literals = opcode.name().starts_with('v')
-            || matches!(opcode, Opcode::Bfe | Opcode::Bfi | Opcode::Cvt | Opcode::Mma);
-        // What stands beside `.bf16` takes no wider registers.
-        let exact = spelling.picks.types().contains(&Type::Bf16);
+        let (no_literals, exact) = (takes_no_literals(spelling), takes_no_wider(spelling));
         for mut slot in slots(spelling) {
             slot.literal &= !no_literals;
             slot.wider &= !exact;
@@ -60,7 +66,7 @@ impl Generator<'_, '_> {
         Some(operands.join(", "))
     }
 
-    fn operand(&mut self, slot: &Slot) -> Option<String> {
+    pub(super) fn operand(&mut self, slot: &Slot) -> Option<String> {
         if let Some((least, greatest)) = slot.range {
             let value = least + self.random.below((greatest - least + 1).clamp(1, 1 << 16) as usize) as i64;
             return Some(value.to_string());
@@ -104,7 +110,7 @@ impl Generator<'_, '_> {
         Some(text)
     }
 
-    fn literal(&mut self, ty: Type) -> Option<String> {
+    pub(super) fn literal(&mut self, ty: Type) -> Option<String> {
         let bits = if self.random.percent(50) { *self.random.pick(&EDGES) } else { self.random.bits() };
         Some(match ty {
             Type::F32 => format!("0f{:08x}", bits as u32),
