@@ -119,9 +119,8 @@ impl List {
             return None;
         }
         group.records().find(|record| {
-            !context.compatible(record)
-                && !context.ordered(record)
-                && !(group.observable && self.are_observed(context))
+            let observed = group.observable && self.are_observed(context);
+            !(context.compatible(record) || context.ordered(record) || observed)
         })
     }
 
