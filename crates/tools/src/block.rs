@@ -91,6 +91,8 @@ pub(crate) struct BlockOrder {
     copies: HashMap<u32, CopyOrder>,
     /// By thread: the number by which clocks know what it begins with `tcgen05`, and how often it has committed that.
     commits: HashMap<u32, (u16, Epoch)>,
+    /// How many such numbers there are.
+    numbers: u16,
 }
 
 /// Who has come to a barrier in its current phase.
@@ -117,13 +119,16 @@ struct ObjectOrder {
     over: Arc<Clock>,
 }
 
-/// The asynchronous copies of a thread.
+/// The asynchronous copies of a thread, which are counted in batches: a commit ends one, and so does telling an mbarrier object.
 #[derive(Default)]
 struct CopyOrder {
-    /// Groups committed.
-    commits: Epoch,
-    /// Copies of the groups before the first number were done in the epoch.
+    batch: Epoch,
+    /// By group: the batch that began when it was committed.
+    groups: Vec<Epoch>,
+    /// Copies of the batches before the first number were done in the epoch.
     waits: Vec<(Epoch, Epoch)>,
+    /// The number by which clocks know copies that mbarrier objects tell of.
+    thread: Option<u16>,
 }
 
 /// What a thread knows when it executes a fence, to be told with a later write.
@@ -169,6 +174,7 @@ impl BlockOrder {
             barriers: HashMap::new(),
             objects: HashMap::new(),
             commits: HashMap::new(),
+            numbers: 0,
             copies: HashMap::new(),
         }
     }
@@ -189,6 +195,7 @@ impl BlockOrder {
         self.barriers.clear();
         self.objects.clear();
         self.commits.clear();
+        self.numbers = 0;
         self.copies.clear();
     }
 
@@ -263,17 +270,15 @@ impl BlockOrder {
             || self.extra[thread as usize].as_ref().is_some_and(|extra| extra.knows(stamp))
     }
 
-    /// A copy of `group` that a thread issued is done before what `thread` does now.
-    pub fn knows_copy(&self, thread: u32, issuer: u16, group: Epoch) -> bool {
-        let Some(copies) = self.copies.get(&issuer.into()) else { return false };
-        let wait = copies.waits.iter().find(|(done, _)| *done > group);
-        wait.is_some_and(|&(_, epoch)| self.knows(thread, Stamp { block: self.index, thread: issuer, epoch }))
-    }
-
-    /// Copies of `group` that a thread issued have been waited for by it.
-    pub fn has_waited(&self, issuer: u16, group: Epoch) -> bool {
-        let copies = self.copies.get(&issuer.into());
-        copies.is_some_and(|copies| copies.waits.iter().any(|(done, _)| *done > group))
+    /// A copy of `batch` that a thread issued is done before what `thread` does now: the one waited for it, or the other has seen the phase of
+    /// an mbarrier object over that was told of it.
+    pub fn knows_copy(&self, thread: u32, issuer: u16, batch: Epoch) -> bool {
+        let (block, Some(copies)) = (self.index, self.copies.get(&issuer.into())) else { return false };
+        let wait = copies.waits.iter().find(|(done, _)| *done > batch);
+        wait.is_some_and(|&(_, epoch)| self.knows(thread, Stamp { block, thread: issuer, epoch }))
+            || copies
+                .thread
+                .is_some_and(|number| self.knows(thread, Stamp { block, thread: number, epoch: batch }))
     }
 
     /// The thread's epoch ends: what it does from now on is not told with what it knew before.
@@ -449,15 +454,10 @@ impl BlockOrder {
 
     // Mbarrier objects.
 
-    /// The next number of what is no thread.
-    fn next_number(&self) -> u16 {
-        OBJECTS + (self.objects.len() + self.commits.len()) as u16
-    }
-
     fn object(&mut self, address: u64) -> &mut ObjectOrder {
-        let next = self.next_number();
+        let numbers = &mut self.numbers;
         self.objects.entry(address).or_insert_with(|| ObjectOrder {
-            thread: next,
+            thread: next_number(numbers),
             phase: 0,
             arrivals: Clock::default(),
             over: Arc::default(),
@@ -473,8 +473,8 @@ impl BlockOrder {
 
     /// The stamp of what a thread has begun with `tcgen05`, which it commits now.
     pub fn commit_stamp(&mut self, thread: u32) -> Stamp {
-        let (block, next) = (self.index, self.next_number());
-        let (number, count) = self.commits.entry(thread).or_insert((next, 0));
+        let (block, numbers) = (self.index, &mut self.numbers);
+        let (number, count) = self.commits.entry(thread).or_insert_with(|| (next_number(numbers), 0));
         *count += 1;
         Stamp { block, thread: *number, epoch: *count - 1 }
     }
@@ -503,9 +503,9 @@ impl BlockOrder {
 
     // Copies.
 
-    /// The group that a thread's next copy belongs to.
+    /// The batch that a thread's next copy belongs to.
     pub fn group_of(&self, thread: u32) -> Epoch {
-        self.copies.get(&thread).map_or(0, |copies| copies.commits)
+        self.copies.get(&thread).map_or(0, |copies| copies.batch)
     }
 
     /// Exchanges what threads know of their copies with that of another state of the block.
@@ -513,7 +513,7 @@ impl BlockOrder {
         std::mem::swap(&mut self.copies, &mut other.copies);
     }
 
-    /// The first group of copies of a thread that it has not waited for.
+    /// The first batch of copies of a thread that it has not waited for.
     pub fn first_pending(&self, thread: u32) -> Epoch {
         self.copies.get(&thread).and_then(|copies| copies.waits.last()).map_or(0, |&(done, _)| done)
     }
@@ -523,18 +523,31 @@ impl BlockOrder {
         let copies = self.copies.entry(thread).or_default();
         let done = match group {
             CopyGroup::Commit => {
-                copies.commits += 1;
+                copies.batch += 1;
+                copies.groups.push(copies.batch);
                 return;
             }
-            CopyGroup::Wait(keep) => copies.commits.saturating_sub(keep),
+            CopyGroup::Wait(keep) => {
+                let done = copies.groups.len().checked_sub(keep as usize + 1);
+                done.map_or(0, |last| copies.groups[last])
+            }
             CopyGroup::WaitAll => {
-                copies.commits += 1;
-                copies.commits
+                copies.batch += 1;
+                copies.batch
             }
         };
         if copies.waits.last().is_none_or(|&(before, _)| before < done) {
             copies.waits.push((done, epoch));
         }
+    }
+
+    /// The stamp of a thread's latest copies, which an mbarrier object is to be told of when they are done.
+    pub fn copies_stamp(&mut self, thread: u32) -> Stamp {
+        let (block, numbers) = (self.index, &mut self.numbers);
+        let copies = self.copies.entry(thread).or_default();
+        copies.batch += 1;
+        let number = *copies.thread.get_or_insert_with(|| next_number(numbers));
+        Stamp { block, thread: number, epoch: copies.batch - 1 }
     }
 
     // Ends.
@@ -543,4 +556,10 @@ impl BlockOrder {
         join(&mut self.exited, &set_of(threads));
         self.exited_count = self.exited.iter().map(|word| word.count_ones()).sum();
     }
+}
+
+/// The next number of what is no thread.
+fn next_number(numbers: &mut u16) -> u16 {
+    *numbers += 1;
+    OBJECTS + *numbers - 1
 }

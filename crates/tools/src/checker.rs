@@ -8,9 +8,8 @@ use diag::Span;
 use isa::{Mod, Opcode, Space};
 use vm::{
     AccessEvent, AccessKind, AsyncEvent, AsyncStep, BarrierArrival, BarrierRelease, BarrierWait, BlockAccess,
-    CopyGroup, CopyGroupEvent, DeviceCall, DeviceFunction, EnterEvent, ExitEvent, FenceEvent, Launch,
-    LaunchObserver, MbarrierEvent, MbarrierOp, ObserverHandle, OperationEvent, TensorMemoryEvent, WarpEvent,
-    WarpKind,
+    CopyGroupEvent, DeviceCall, DeviceFunction, EnterEvent, ExitEvent, FenceEvent, Launch, LaunchObserver,
+    MbarrierEvent, MbarrierOp, ObserverHandle, OperationEvent, TensorMemoryEvent, WarpEvent, WarpKind,
 };
 
 use crate::asynchronous::Asynchronous;
@@ -395,7 +394,10 @@ impl LaunchObserver for Checker {
                 return;
             }
             MbarrierOp::ArriveAfterCopies { .. } => {
-                self.races.block(block).order.commit_or_wait(thread, CopyGroup::WaitAll);
+                // It does not wait: whoever sees the phase over knows that the copies are done.
+                let copies = self.races.block(block).order.copies_stamp(thread);
+                let arrivals = self.races.block(owner).order.arrivals(address);
+                arrivals.raise(copies.block, copies.thread, copies.epoch + 1);
                 self.races.arrive_object(block, thread, owner, address);
             }
             MbarrierOp::Arrive { .. } | MbarrierOp::ArriveExpecting { .. } if is_relaxed => {}

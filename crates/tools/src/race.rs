@@ -160,11 +160,7 @@ impl<'a> Now<'a> {
         if earlier.block == block && earlier.thread < OBJECTS {
             let issuer = u32::from(earlier.thread);
             if earlier.is_copy() {
-                return if issuer == thread {
-                    self.order.has_waited(earlier.thread, earlier.epoch)
-                } else {
-                    self.order.knows_copy(thread, earlier.thread, earlier.epoch)
-                };
+                return self.order.knows_copy(thread, earlier.thread, earlier.epoch);
             }
             if self.lock_step && issuer / WARP == thread / WARP && earlier.place != self.number {
                 return true;
