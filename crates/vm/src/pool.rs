@@ -115,7 +115,8 @@ mod tests {
         }
     }
 
-    #[cfg(all(target_os = "linux", not(miri)))]
+    // QEMU, under which other processors are tried, cannot begin a thread in a child of a program with threads.
+    #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
     #[test]
     fn a_forked_child_makes_a_pool_of_its_own() {
         let count = || {
@@ -139,7 +140,7 @@ mod tests {
         let mut status = 1;
         // SAFETY: the place is good.
         assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-        assert_eq!(status, 0, "14: it waited for ever");
+        assert_eq!(status, 0, "14: it waited for ever; 256: it had other threads");
         assert_eq!(count(), threads);
     }
 
