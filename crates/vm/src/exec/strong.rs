@@ -301,3 +301,47 @@ pub(super) unsafe fn write_words(at: *mut u8, bytes: u32, words: &Words) {
         }
     }
 }
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    /// A place that two host threads share.
+    #[repr(align(32))]
+    struct Place([AtomicU8; 32]);
+
+    /// One host thread writes values whose bytes are all the same, another one reads them, until it has seen enough of them.
+    #[test]
+    fn accesses_of_up_to_16_bytes_are_whole() {
+        for bytes in [2, 4, 8, 16, 32] {
+            let (place, done) = (Place(std::array::from_fn(|_| AtomicU8::new(0))), AtomicBool::new(false));
+            let at = || place.0.as_ptr().cast_mut().cast::<u8>();
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    for byte in (0..=u8::MAX).cycle().take_while(|_| !done.load(Ordering::Relaxed)) {
+                        let word = u64::from_ne_bytes([byte; 8]);
+                        // SAFETY: the place has room for 32 bytes, which are only reached through atomics.
+                        unsafe { write_strong(at(), bytes, &[word; 4]) };
+                    }
+                });
+                let (mut values, mut last, start) = (0, 0, Instant::now());
+                let mut torn = None;
+                while values < 50_000 && start.elapsed() < Duration::from_secs(1) && torn.is_none() {
+                    // SAFETY: as above.
+                    let words = unsafe { read_strong(at(), bytes) };
+                    values += u32::from(words[0] != last);
+                    last = words[0];
+                    let seen = words.map(u64::to_ne_bytes).concat();
+                    let mut accesses = seen[..bytes as usize].chunks(16);
+                    torn =
+                        accesses.any(|access| access.iter().any(|&byte| byte != access[0])).then_some(words);
+                }
+                done.store(true, Ordering::Relaxed);
+                assert_eq!(torn, None, "{bytes} bytes, after {values} values");
+            });
+        }
+    }
+}
