@@ -15,6 +15,14 @@ use crate::operand::{Base, Lowered, SymbolValue, Value};
 use crate::vector::fit_vector;
 
 impl BodyChecker<'_, '_> {
+    /// What the address of a variable, or of an element of it, starts from, and what is added.
+    fn base_of(&self, symbol: SymbolValue) -> (Base, i64) {
+        match symbol.element {
+            Some(id) => (Base::Register(id, self.body.registers[id.index()].ty), 0),
+            None => (Base::Symbol(symbol), symbol.offset),
+        }
+    }
+
     pub(crate) fn fit_address(
         &self,
         lowered: &Lowered,
@@ -27,7 +35,7 @@ impl BodyChecker<'_, '_> {
         let (base, offset) = match lowered.value {
             Value::Address(base, offset) => (base, offset),
             Value::Indexed(symbol) if matches!(action, isa::Action::Effect(Effect::Ld | Effect::St)) => {
-                (Base::Symbol(symbol), symbol.offset)
+                self.base_of(symbol)
             }
             // Copies of tensors take what could stand in the brackets without them, too, and all bulk copies an mbarrier object.
             Value::Register(id, ty)
@@ -43,9 +51,7 @@ impl BodyChecker<'_, '_> {
             Value::RegisterPlus(id, ty, offset) if copies_tensor && could_hold(ty) && !ty.is_float() => {
                 return Verdict::Fits(Operand::Address(AddressBase::Reg(id), offset));
             }
-            Value::Symbol(symbol) | Value::Indexed(symbol) if copies_tensor => {
-                (Base::Symbol(symbol), symbol.offset)
-            }
+            Value::Symbol(symbol) | Value::Indexed(symbol) if copies_tensor => self.base_of(symbol),
             Value::Const(Const::Int { value, .. }) if copies_tensor => (Base::Absolute(value), 0),
             Value::Function(..) | Value::Label(..) | Value::Unknown | Value::UnknownSum if copies_tensor => {
                 (Base::Unknown, 0)
@@ -261,7 +267,8 @@ impl BodyChecker<'_, '_> {
                 let fits = [Type::U32, Type::U64].into_iter().any(|ty| register_allowed(ty, register, false));
                 if fits { Verdict::Fits(Operand::Reg(id)) } else { Verdict::Mismatch }
             }
-            Value::Symbol(symbol) if matches!(action, isa::Action::Effect(_)) => {
+            Value::Indexed(_) if place.context.picks.has(isa::Mod::To) => Verdict::Mismatch,
+            Value::Symbol(symbol) | Value::Indexed(symbol) if matches!(action, isa::Action::Effect(_)) => {
                 self.fit_symbol_value(symbol, lowered.span, place, complaints)
             }
             Value::Function(id, offset)
@@ -294,7 +301,8 @@ impl BodyChecker<'_, '_> {
         place: &Place,
         complaints: &mut Complaints,
     ) -> Verdict {
-        let fits = Verdict::Fits(Operand::Symbol(symbol.symbol, symbol.offset));
+        let address = Operand::Symbol(symbol.symbol, symbol.offset);
+        let fits = Verdict::Fits(symbol.element.map_or(address, Operand::Reg));
         let space = match place.context.form.action {
             // With an offset it is an expression, which isspacep takes.
             isa::Action::Effect(Effect::IsSpaceP) if symbol.sum => return fits,

@@ -14,6 +14,7 @@ mod debug;
 mod directive;
 mod emit;
 mod function;
+mod index;
 mod initializer;
 mod inner;
 mod instruction;

@@ -577,7 +577,8 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
             address_of_parameter(span, place, complaints)
         }
         Value::Symbol(symbol) | Value::Indexed(symbol) if mov && takes_address(ty) => {
-            Verdict::Fits(Operand::Symbol(symbol.symbol, symbol.offset))
+            let address = Operand::Symbol(symbol.symbol, symbol.offset);
+            Verdict::Fits(symbol.element.map_or(address, Operand::Reg))
         }
         // `sym+4` and functions are values for ptxas, a variable's name alone is not.
         Value::Symbol(symbol) if symbol.sum && takes_address(ty) => {

@@ -1,5 +1,5 @@
-//! Moves that nobody wrote: of vectors that are passed to functions, which travel as one register, and of special registers that
-//! stand where engines take registers only.
+//! Instructions that nobody wrote: moves of vectors that are passed to functions, which travel as one register, and of special registers
+//! that stand where engines take registers only; addresses of elements.
 
 use diag::Span;
 use isa::{OperandKind, Picks, SpecialRegister, Type};
@@ -30,6 +30,26 @@ impl<'a> BodyChecker<'_, 'a> {
     pub(crate) fn new_register(&mut self, name: String, ty: Type) -> RegId {
         self.body.registers.push(Register { name, ty });
         RegId(self.body.registers.len() as u32 - 1)
+    }
+
+    /// A new register with what an instruction computes that nobody wrote.
+    pub(crate) fn compute(
+        &mut self,
+        opcode: &str,
+        modifiers: &[&str],
+        ty: Type,
+        sources: Vec<Operand>,
+        span: Span,
+    ) -> RegId {
+        let name = self.module.source.slice(span).to_owned();
+        let result = self.new_register(name, ty);
+        let operands: Vec<_> = std::iter::once(Operand::Reg(result)).chain(sources).collect();
+        if let Ok(selected) = isa::select(opcode, modifiers, operands.len()) {
+            let (form, picks) = (selected.form(), selected.picks);
+            let instruction = Instruction { form, picks, guard: None, operands, span };
+            self.body.code.push(Node::Instruction(instruction));
+        }
+        result
     }
 
     fn push_move(&mut self, ty: Type, operands: Vec<Operand>, span: Span) {

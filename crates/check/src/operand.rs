@@ -4,7 +4,7 @@
 use diag::{Code, Span};
 use isa::{Opaque, Selector, Space, SpecialRegister, Type};
 use smallvec::SmallVec;
-use syntax::tree::{BinaryOp, Element, Index, Name, Operand as Tree, OperandList, UnaryOp};
+use syntax::tree::{BinaryOp, Element, Name, Operand as Tree, OperandList, UnaryOp};
 
 use crate::body::{BodyChecker, COMPONENTS};
 use crate::literal::{Const, fold, fold_integer, is_constant};
@@ -76,6 +76,8 @@ pub(crate) struct SymbolValue {
     pub(crate) opaque: Option<Opaque>,
     /// Something was added to it, were it 0.
     pub(crate) sum: bool,
+    /// The register with the address of an element of it whose index is in a register.
+    pub(crate) element: Option<RegId>,
 }
 
 /// What stands in the brackets of an address.
@@ -126,7 +128,7 @@ impl<'a> BodyChecker<'_, 'a> {
         may
     }
 
-    fn lower_value(&mut self, tree: &Tree<'a>) -> Value {
+    pub(crate) fn lower_value(&mut self, tree: &Tree<'a>) -> Value {
         match tree {
             Tree::WarpSize(_) => Value::Const(Const::signed(32)),
             Tree::Name(name) => self.lower_name(*name),
@@ -229,7 +231,7 @@ impl<'a> BodyChecker<'_, 'a> {
         fold_integer(right, self.sink()).map(|value| value as i64)
     }
 
-    fn lower_name(&mut self, name: Name<'a>) -> Value {
+    pub(crate) fn lower_name(&mut self, name: Name<'a>) -> Value {
         match self.resolve(name.text) {
             Some(Entity::Register(ty, Some(id))) => Value::Register(id, ty),
             Some(Entity::Register(_, None)) => Value::Unknown,
@@ -239,7 +241,16 @@ impl<'a> BodyChecker<'_, 'a> {
             Some(Entity::Variable(id)) => {
                 let Variable { ty, opaque, array, space, .. } = self.module.variables[id.index()];
                 let symbol = Symbol::Variable(id);
-                Value::Symbol(SymbolValue { symbol, offset: 0, space, array, ty, opaque, sum: false })
+                Value::Symbol(SymbolValue {
+                    symbol,
+                    offset: 0,
+                    space,
+                    array,
+                    ty,
+                    opaque,
+                    sum: false,
+                    element: None,
+                })
             }
             Some(Entity::Param(i)) => param_symbol(Symbol::Param(i), self.params.get(i as usize)),
             Some(Entity::Return(i)) => param_symbol(Symbol::Return(i), self.returns.get(i as usize)),
@@ -278,40 +289,6 @@ impl<'a> BodyChecker<'_, 'a> {
     fn special(&mut self, register: SpecialRegister, span: Span) -> Value {
         crate::special::check_gates(self.module, register, span);
         Value::Special(register)
-    }
-
-    /// `array[index]`: the address of an element (PTX ISA, "Arrays as Operands").
-    fn lower_index(&mut self, node: &Index<'a>) -> Value {
-        match self.lower_name(node.base) {
-            Value::Symbol(symbol) if !symbol.array => {
-                let help = "a variable is an array if it is declared with a length, as x[4]";
-                self.sink().error(Code::NotAnArray, node.span, "Array indexing on non-array").help(help);
-                Value::Unknown
-            }
-            Value::Symbol(symbol) if is_constant(&node.index) => {
-                let element = match symbol.symbol {
-                    Symbol::Variable(id) => self.module.variables[id.index()].ty.bytes(),
-                    _ => 1,
-                };
-                let Some(index) = fold_integer(&node.index, self.sink()) else { return Value::Reported };
-                let offset = (index as i64).wrapping_mul(i64::from(element));
-                Value::Indexed(SymbolValue { offset, ..symbol })
-            }
-            Value::Symbol(_) => {
-                let message = "An array index in a register is not supported by ptxvm";
-                let help = "compute the address: multiply the index by the element's size and add";
-                self.sink().error(Code::UnsupportedOperand, node.index.span(), message).help(help);
-                Value::Reported
-            }
-            Value::Unknown => {
-                self.sink().error(Code::NotAnArray, node.span, "Array indexing on non-array");
-                Value::Unknown
-            }
-            _ => {
-                self.sink().error(Code::NotAnArray, node.span, "Array indexing on non-array");
-                Value::Reported
-            }
-        }
     }
 
     fn lower_element(&mut self, node: &Element<'a>) -> Value {
@@ -485,5 +462,14 @@ impl<'a> BodyChecker<'_, 'a> {
 fn param_symbol(symbol: Symbol, param: Option<&Param>) -> Value {
     let (ty, array, opaque) =
         param.map_or((Type::B32, false, None), |param| (param.ty, param.array, param.opaque));
-    Value::Symbol(SymbolValue { symbol, offset: 0, space: Space::Param, array, ty, opaque, sum: false })
+    Value::Symbol(SymbolValue {
+        symbol,
+        offset: 0,
+        space: Space::Param,
+        array,
+        ty,
+        opaque,
+        sum: false,
+        element: None,
+    })
 }
