@@ -177,10 +177,10 @@ impl<'a> BodyChecker<'_, 'a> {
                 }
                 Statement::Targets(node) => self.targets(node),
                 Statement::CallPrototype(node) => self.call_prototype(node),
-                Statement::Loc(_) => {}
+                Statement::Loc(node) => self.module.loc(node),
                 Statement::Function(node) => self.module.function(node),
                 Statement::Alias(node) => self.module.alias(node),
-                Statement::Directive(node) if node.name.text == "pragma" => {}
+                Statement::Directive(node) if node.name.text == "pragma" => self.module.pragma(node, true),
                 Statement::Directive(node) => {
                     self.module.misplaced(node.name.span, &format!(".{}", node.name.text));
                 }
@@ -241,8 +241,13 @@ impl<'a> BodyChecker<'_, 'a> {
 
     /// `label: .callprototype (ret) _ (params);`
     fn call_prototype(&mut self, node: &CallPrototype<'a>) {
-        let (params, returns) =
-            self.module.signature(node.parameters.as_deref(), node.returns.as_deref(), Owner::Prototype);
+        let (parameters, returns) = (node.parameters.as_deref(), node.returns.as_deref());
+        let (params, returns) = self.module.signature(parameters, returns, Owner::Prototype, false);
+        for directive in node.directives.iter() {
+            if directive.name.text.starts_with("abi_preserve") {
+                self.module.abi_preserve(directive);
+            }
+        }
         let id = PrototypeId(self.body.prototypes.len() as u32);
         self.body.prototypes.push(Prototype { returns, params });
         self.declare(node.label, Entity::Prototype(id), "label");

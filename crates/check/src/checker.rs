@@ -1,6 +1,6 @@
 //! One pass over the items of a module, in order: PTX names must be declared before they are used.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use diag::{Code, SourceFile, Span};
 use isa::{Opaque, Target, Type, Version};
@@ -23,6 +23,16 @@ pub(crate) struct Checker<'a> {
     pub(crate) independent_samplers: bool,
     /// Numbers of the `.file` directives.
     pub(crate) files: HashSet<u64>,
+    /// The `debug` of `.target`, until data for a debugger are found.
+    pub(crate) debug: Option<Span>,
+    /// The places that `.loc` has named: file, line and column.
+    pub(crate) locations: HashSet<[&'a str; 3]>,
+    /// The labels that `.loc` has named.
+    pub(crate) inlined_functions: Vec<Name<'a>>,
+    /// Labels of sections.
+    pub(crate) section_labels: HashMap<&'a str, Span>,
+    /// Functions that are aliases, and what of.
+    aliases: HashMap<FuncId, FuncId>,
     pub(crate) address_size: u32,
     /// `.version` or `.target` is missing, which the parser reports.
     pub(crate) headless: bool,
@@ -52,6 +62,11 @@ impl<'a> Checker<'a> {
             globals: Scope::default(),
             suggestions: 0,
             files: HashSet::new(),
+            debug: None,
+            locations: HashSet::new(),
+            inlined_functions: Vec::new(),
+            section_labels: HashMap::new(),
+            aliases: HashMap::new(),
         }
     }
 
@@ -68,6 +83,12 @@ impl<'a> Checker<'a> {
                 Item::Section(node) => self.section(node),
             }
         }
+        self.inlined_functions();
+        if let Some(span) = self.debug {
+            let message = "Debug information not found in presence of .target debug";
+            let help = "compilers write `debug` together with `.section .debug_info`";
+            self.sink.last_error(Code::MissingDebugInformation, span, message.into()).help(help);
+        }
     }
 
     /// The module, if nothing is wrong with it, and all diagnostics.
@@ -80,6 +101,7 @@ impl<'a> Checker<'a> {
 
     /// `.alias new, old;`: both must be functions that are known, the first without a body.
     pub(crate) fn alias(&mut self, node: &syntax::tree::Alias<'a>) {
+        self.need(node.span, ".alias", Some(Version::new(6, 3)), Some(Target::sm(30)));
         let mut ids = [None; 2];
         for (id, name) in ids.iter_mut().zip([node.alias, node.aliasee]) {
             match self.globals.get(name.text).map(|declared| declared.entity) {
@@ -112,10 +134,32 @@ impl<'a> Checker<'a> {
             let message = format!("Cannot define alias to entry function '{}'", node.aliasee.text);
             return refuse(&mut self.sink, node.aliasee, message);
         }
-        if self.functions[alias.index()].body.is_some() {
+        if let Some(first) = self.aliases.get(&alias).map(|first| &self.functions[first.index()].name) {
+            let message =
+                format!("'{}' is already aliased to '{first}' and cannot be redefined", node.alias.text);
+            refuse(&mut self.sink, node.alias, message);
+        } else if self.functions[alias.index()].body.is_some() {
             let message = format!("Illegal redefinition of function '{}' as alias", node.alias.text);
             return refuse(&mut self.sink, node.alias, message);
         }
+        let [new, old] = [alias, aliasee].map(|id| &self.functions[id.index()]);
+        if old.linkage == Linkage::Extern {
+            let message = format!("Function '{}' with .extern scope cannot be aliased", node.aliasee.text);
+            return refuse(&mut self.sink, node.aliasee, message);
+        }
+        let mut differences = crate::function::differences(&old.params, &new.params);
+        differences.extend(crate::function::differences(&old.returns, &new.returns));
+        if old.noreturn != new.noreturn {
+            differences.push(".noreturn directive");
+        }
+        for difference in differences {
+            let message = format!(
+                "Mismatch in prototype of alias '{}' and aliasee '{}'. {difference} differ(s)",
+                node.alias.text, node.aliasee.text
+            );
+            refuse(&mut self.sink, node.alias, message);
+        }
+        self.aliases.insert(alias, aliasee);
         // The alias runs the aliasee's code: the same body under another name.
         self.functions[alias.index()].body = self.functions[aliasee.index()].body.clone();
     }

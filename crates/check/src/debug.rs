@@ -3,7 +3,7 @@
 use diag::Code;
 use isa::Type;
 use syntax::Value as Number;
-use syntax::tree::{File, Operand, Section, SectionData, SectionLine, UnaryOp};
+use syntax::tree::{File, Literal, Loc, Operand, Section, SectionData, SectionLine, UnaryOp};
 
 use crate::checker::Checker;
 
@@ -18,11 +18,45 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// `.loc`: what was inlined was inlined at a place that is known.
+    pub(crate) fn loc(&mut self, node: &Loc<'a>) {
+        let place = |literals: [&Literal<'a>; 3]| literals.map(|literal| literal.text);
+        if let Some(inlined) = &node.inlined {
+            let at = place([&inlined.file, &inlined.line, &inlined.column]);
+            if !self.locations.contains(&at) {
+                let message = format!(
+                    "Source location {} used in inlined_at directive must be used in a preceding .loc directive",
+                    at.join(" ")
+                );
+                self.sink.error(Code::UnknownLocation, node.span, message);
+            }
+            self.inlined_functions.push(inlined.function_name);
+        }
+        self.locations.insert(place([&node.file, &node.line, &node.column]));
+    }
+
+    /// At the end of the file: the labels of inlined functions.
+    pub(crate) fn inlined_functions(&mut self) {
+        for name in std::mem::take(&mut self.inlined_functions) {
+            if !self.section_labels.contains_key(name.text) {
+                let message = format!("Unresolved label '{}' used in function_name attribute.", name.text);
+                let help = "the names of inlined functions stand in a `.section .debug_str`";
+                self.sink.last_error(Code::UnknownLocation, name.span, message).help(help);
+            }
+        }
+    }
+
     /// `.section .debug_info { .b8 1, 2 }`
     pub(crate) fn section(&mut self, node: &Section<'a>) {
+        self.debug = None;
         for line in &node.lines {
-            if let SectionLine::Data(data) = line {
-                self.section_data(data);
+            match line {
+                SectionLine::Data(data) => self.section_data(data),
+                SectionLine::Label(name) => {
+                    if let Some(previous) = self.section_labels.insert(name.text, name.span) {
+                        self.duplicate("label", name.text, name.span, previous);
+                    }
+                }
             }
         }
     }

@@ -10,6 +10,12 @@ use crate::checker::Checker;
 use crate::literal::fold_integer;
 use crate::module::LaunchBounds;
 
+/// Registers that a function can preserve, and those of control flow (sm_80 to sm_121).
+const MOST_PRESERVED: u32 = 255;
+const MOST_PRESERVED_CONTROL: u32 = 11;
+/// Registers behind the preserved ones that a call needs; the return address is in the last two.
+const RETURN_ADDRESS: u32 = 16;
+
 impl<'a> Checker<'a> {
     /// Reads the directives that open a module, and returns the items after them.
     pub(crate) fn header<'t>(&mut self, tree: &'t Tree<'a>) -> &'t [Item<'a>] {
@@ -37,7 +43,7 @@ impl<'a> Checker<'a> {
         if let Some(node) = take(&mut rest, "address_size") {
             self.address_size_directive(node);
         }
-        let has_code = rest.iter().any(|item| matches!(item, Item::Function(_)));
+        let has_code = rest.iter().any(|item| matches!(item, Item::Function(_) | Item::Variable(_)));
         if let Some(span) = target_span.filter(|_| has_code)
             && self.knows_target()
             && self.version < self.target.first_version()
@@ -77,7 +83,10 @@ impl<'a> Checker<'a> {
                     }
                     texture_mode = Some(name.text);
                 }
-                "debug" => {}
+                "debug" => {
+                    self.need(name.span, "debug", Some(Version::new(3, 0)), None);
+                    self.debug = Some(name.span);
+                }
                 "map_f64_to_f32" => {
                     if architecture.is_some_and(|target| target.number >= 13) {
                         let message = "Directive map_f64_to_f32 is not supported with SM 1.3 or higher";
@@ -132,7 +141,7 @@ impl<'a> Checker<'a> {
             "version" | "target" | "address_size" => {
                 "`.version`, `.target` and `.address_size` open the file, once each and in this order"
             }
-            "pragma" => return self.pragma(node),
+            "pragma" => return self.pragma(node, false),
             _ => return,
         };
         let word = match (node.name.text, node.arguments.first()) {
@@ -142,18 +151,6 @@ impl<'a> Checker<'a> {
         };
         let message = format!("Parsing error near '{word}': syntax error");
         self.sink.error(Code::Misplaced, node.name.span, message).help(help);
-    }
-
-    /// Pragmas outside of bodies: some concern instructions only.
-    fn pragma(&mut self, node: &Directive<'a>) {
-        for argument in &node.arguments {
-            let text = self.source.slice(argument.span()).trim_matches('"');
-            let name = text.split_whitespace().next().unwrap_or_default();
-            if matches!(name, "enable_smem_spilling" | "frequency" | "used_bytes_mask") {
-                let message = format!("Pragma '{text}' is allowed only within function scope");
-                self.sink.error(Code::Misplaced, argument.span(), message);
-            }
-        }
     }
 
     /// What the directives after the head of a function say about its launches.
@@ -192,6 +189,10 @@ impl<'a> Checker<'a> {
                 "maxnreg" | "minnctapersm" => {
                     self.extents(node, 1);
                 }
+                "local_maxnreg" => {
+                    self.need(node.name.span, ".local_maxnreg", Some(Version::new(8, 8)), None);
+                }
+                "abi_preserve" | "abi_preserve_control" => self.abi_preserve(node),
                 "maxclusterrank" => bounds.max_cluster = Some(self.extents(node, 1)[0]),
                 "explicitcluster" => bounds.explicit_cluster = true,
                 "blocksareclusters" => bounds.blocks_are_clusters = true,
@@ -204,7 +205,7 @@ impl<'a> Checker<'a> {
                     bounds.required_cluster = Some(self.extents(node, 1));
                 }
                 "noreturn" => noreturn = true,
-                "pragma" => self.pragma(node),
+                "pragma" => self.pragma(node, false),
                 _ => {}
             }
             if name == "blocksareclusters" {
@@ -236,6 +237,28 @@ impl<'a> Checker<'a> {
             self.sink.warning(Code::IgnoredDirective, node.name.span, message);
         }
         (bounds, noreturn)
+    }
+
+    /// `.abi_preserve N`, `.abi_preserve_control N`: registers that a function leaves as they were, at most so many.
+    pub(crate) fn abi_preserve(&mut self, node: &Directive<'a>) {
+        let name = node.name.text;
+        let most = if name == "abi_preserve" { MOST_PRESERVED } else { MOST_PRESERVED_CONTROL };
+        self.need(node.name.span, &format!(".{name}"), Some(Version::new(9, 0)), Some(Target::sm(80)));
+        let Some(argument) = node.arguments.first() else { return };
+        let Some(count) = self.small_integer(argument) else { return };
+        if !self.target.has(Target::sm(80)) {
+            return;
+        }
+        if count > most {
+            let message = format!(".{name} {count} is invalid for {}", self.target);
+            let help = format!("a function preserves {most} registers at most");
+            self.sink.error(Code::OutOfRange, argument.span(), message).help(help);
+        } else if name == "abi_preserve" && count > MOST_PRESERVED - RETURN_ADDRESS {
+            let register = (count + RETURN_ADDRESS - 2) & !1;
+            let message = format!("retaddr_reg {register} is invalid for {}", self.target);
+            let help = format!("preserve {} registers at most", MOST_PRESERVED - RETURN_ADDRESS);
+            self.sink.last_error(Code::OutOfRange, argument.span(), message).help(help);
+        }
     }
 
     /// Up to three positive numbers; missing ones are `default`.

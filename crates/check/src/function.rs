@@ -28,13 +28,17 @@ impl<'a> Checker<'a> {
         let is_entry = node.kind == FunctionKind::Entry;
         let owner = if is_entry { Owner::Entry } else { Owner::Func };
         let linkage = self.linkage(node.linkage.as_ref());
+        self.attributes(&node.attributes);
         if linkage == Linkage::Common {
             let word = if is_entry { ".entry" } else { ".func" };
             self.misplaced(node.linkage.as_ref().map_or(node.span, |l| l.span), word);
         }
-        let (params, returns) = self.signature(node.parameters.as_deref(), node.returns.as_deref(), owner);
+        let (parameters, has_body) = (node.parameters.as_deref(), node.body.is_some());
+        let (params, returns) = self.signature(parameters, node.returns.as_deref(), owner, has_body);
         if is_entry {
-            self.parameter_space(node.name, &params);
+            if has_body {
+                self.parameter_space(node.name, &params);
+            }
             if let Some(first) = node.returns.as_ref().and_then(|r| r.first()) {
                 let message = "Parsing error near '(': syntax error";
                 self.sink.error(Code::Misplaced, first.span, message).help("kernels return nothing");
@@ -121,23 +125,8 @@ impl<'a> Checker<'a> {
         let previous = old.span;
         let (was_entry, was_defined) = (old.is_entry, old.body.is_some());
         let was_extern = old.linkage == Linkage::Extern;
-        let mut differences = Vec::new();
-        for (old, new) in [(&old.returns, &new.returns), (&old.params, &new.params)] {
-            let differs =
-                |different: fn(&Param, &Param) -> bool| old.iter().zip(new).any(|(a, b)| different(a, b));
-            if old.len() != new.len() {
-                differences.push("number of parameters");
-            }
-            if differs(|a, b| (a.ty, a.array, a.bytes) != (b.ty, b.array, b.bytes)) {
-                differences.push("parameter types");
-            }
-            if differs(|a, b| a.align != b.align) {
-                differences.push("parameter alignment");
-            }
-            if differs(|a, b| a.in_register != b.in_register) {
-                differences.push("parameter state space");
-            }
-        }
+        let mut differences = self::differences(&old.returns, &new.returns);
+        differences.extend(self::differences(&old.params, &new.params));
         // ptxas says all this before it looks at the parameters.
         self.sink.enter(Stage::Redefinition);
         if was_defined {
@@ -170,21 +159,21 @@ impl<'a> Checker<'a> {
         !was_defined && was_entry == new.is_entry
     }
 
-    /// Parameters and return parameters.
+    /// Parameters and return parameters. What they may be is only looked at where a body has them.
     pub(crate) fn signature(
         &mut self,
         params: Option<&[Parameter<'a>]>,
         returns: Option<&[Parameter<'a>]>,
         owner: Owner,
+        has_body: bool,
     ) -> (Vec<Param>, Vec<Param>) {
         let returns = returns.unwrap_or_default();
         let params = params.unwrap_or_default();
-        let checked_returns: Vec<Param> = returns.iter().map(|node| self.parameter(node, owner)).collect();
-        for node in returns {
-            if is_incomplete(node) {
-                let message = "Output parameter cannot be an incomplete array.";
-                self.sink.error(Code::IncompleteType, node.name.span, message);
-            }
+        let checked_returns: Vec<Param> =
+            returns.iter().map(|node| self.parameter(node, owner, has_body)).collect();
+        for param in checked_returns.iter().filter(|param| param.is_incomplete()) {
+            let message = "Output parameter cannot be an incomplete array.";
+            self.sink.error(Code::IncompleteType, param.span, message);
         }
         if let [_, second, ..] = returns
             && returns.iter().any(|r| r.space.is_some_and(|s| s.text == "param"))
@@ -193,19 +182,21 @@ impl<'a> Checker<'a> {
             let help = "return one array: `.param .align N .b8 name[N]`";
             self.sink.error(Code::MultipleReturns, second.name.span, message).help(help);
         }
-        let checked_params: Vec<Param> = params.iter().map(|node| self.parameter(node, owner)).collect();
-        for (i, node) in params.iter().enumerate().filter(|(_, node)| is_incomplete(node)) {
+        let checked_params: Vec<Param> =
+            params.iter().map(|node| self.parameter(node, owner, has_body)).collect();
+        for (i, param) in checked_params.iter().enumerate().filter(|(_, param)| param.is_incomplete()) {
             let message = match owner {
-                Owner::Entry => "Parameter to entry function cannot be an incomplete array.",
+                Owner::Entry if has_body => "Parameter to entry function cannot be an incomplete array.",
+                Owner::Entry => continue,
                 _ if i + 1 < params.len() => "Only the last input parameter can be an incomplete array.",
                 _ => continue,
             };
-            self.sink.error(Code::IncompleteType, node.name.span, message);
+            self.sink.error(Code::IncompleteType, param.span, message);
         }
         (checked_params, checked_returns)
     }
 
-    fn parameter(&mut self, node: &Parameter<'a>, owner: Owner) -> Param {
+    fn parameter(&mut self, node: &Parameter<'a>, owner: Owner, has_body: bool) -> Param {
         let name = node.name;
         let (space_name, space_span) = node.space.map_or(("", node.span), |s| (s.text, s.span));
         let space = if space_name == "reg" { Space::Reg } else { Space::Param };
@@ -228,23 +219,23 @@ impl<'a> Checker<'a> {
         if Opaque::named(node.qualifiers.ty.text) == Some(Opaque::Sampler) && !self.independent_samplers {
             self.unified_sampler(name.span);
         }
-        if space == Space::Param && ty == Type::Pred {
+        if has_body && space == Space::Param && ty == Type::Pred {
             let message = format!("Predicate variable '{}' must be in register state space", name.text);
             refuse(self, name.span, Code::PredicateVariable, message);
         }
-        if space == Space::Param && (lanes > 1 || (ty.lanes() > 1 && owner != Owner::Entry)) {
+        if has_body && space == Space::Param && node.dimensions.is_empty() && (lanes > 1 || ty.lanes() > 1) {
             let message = format!("Variable '{}' cannot be allocated in .param state space", name.text);
             refuse(self, name.span, Code::IllegalParameter, message);
         }
         if space == Space::Reg && lanes > 1 {
             ty = crate::moves::whole_type(ty, usize::from(lanes));
         }
-        if space == Space::Reg && !node.dimensions.is_empty() {
+        if has_body && space == Space::Reg && !node.dimensions.is_empty() {
             let message = format!("Variable '{}' cannot be allocated into a register", name.text);
             refuse(self, name.span, Code::RegisterArray, message);
         }
         let align = shape.map_or(4, |shape| shape.alignment());
-        if owner != Owner::Entry && align > 128 {
+        if has_body && owner != Owner::Entry && align > 128 {
             let message = format!(
                 "Parameter '{}' has illegal alignment (must be aligned to 1, 2, 4, 8, 16, 32, 64, or 128 bytes)",
                 name.text
@@ -253,7 +244,9 @@ impl<'a> Checker<'a> {
             refuse(self, span, Code::IllegalAlignment, message);
         }
         let pointer = node.pointer.as_ref().map(|pointer| {
-            if owner != Owner::Entry {
+            let feature = "kernel parameter pointer attribute";
+            self.need(pointer.span, feature, Some(Version::new(2, 2)), None);
+            if owner == Owner::Func {
                 for _ in 0..1 + usize::from(pointer.align.is_some()) {
                     let message = "Illegal placement of kernel parameter attribute";
                     self.sink
@@ -314,7 +307,14 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// An array without a length.
-fn is_incomplete(node: &Parameter) -> bool {
-    node.dimensions.iter().any(Option::is_none)
+/// How the parameters of two declarations of a function differ.
+pub(crate) fn differences(old: &[Param], new: &[Param]) -> Vec<&'static str> {
+    let differs = |different: fn(&Param, &Param) -> bool| old.iter().zip(new).any(|(a, b)| different(a, b));
+    let all = [
+        ("number of parameters", old.len() != new.len()),
+        ("parameter types", differs(|a, b| (a.ty, a.array, a.bytes) != (b.ty, b.array, b.bytes))),
+        ("parameter alignment", differs(|a, b| a.align != b.align)),
+        ("parameter state space", differs(|a, b| a.in_register != b.in_register)),
+    ];
+    all.into_iter().filter(|(_, differs)| *differs).map(|(what, _)| what).collect()
 }

@@ -267,7 +267,7 @@ impl<'a> Checker<'a> {
             }
         };
         let (bytes, shift) = match address.mask {
-            Some((mask_tree, mask)) => {
+            Some((mask_tree, mask)) if matches!(cell.ty, Type::U8 | Type::U32 | Type::U64) => {
                 let shift = mask.trailing_zeros();
                 if shift % 8 != 0 || mask.checked_shr(shift) != Some(0xff) {
                     let message = format!("Invalid mask value '{mask:#x}' used in initializer");
@@ -278,9 +278,9 @@ impl<'a> Checker<'a> {
                 (1, shift)
             }
             None if matches!(cell.ty, Type::U32 | Type::U64) => (cell.ty.bytes(), 0),
-            None => {
+            _ => {
                 let message = "Initial value type mismatch";
-                let help = "addresses are initial values of .u32 and .u64";
+                let help = "addresses are initial values of .u32 and .u64, and bytes of them of .u8";
                 self.sink.error(Code::InitializerType, tree.span(), message).help(help);
                 return;
             }

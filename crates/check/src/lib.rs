@@ -29,6 +29,7 @@ mod opcodes;
 mod operand;
 mod order;
 mod own;
+mod pragma;
 mod ranges;
 mod required;
 mod scope;

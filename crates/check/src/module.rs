@@ -150,6 +150,13 @@ pub struct Param {
     pub span: Span,
 }
 
+impl Param {
+    /// An array without a length.
+    pub(crate) fn is_incomplete(&self) -> bool {
+        self.array && self.bytes == 0
+    }
+}
+
 /// A kernel or a function.
 #[derive(Clone, Debug)]
 pub struct Function {

@@ -1,8 +1,8 @@
 //! Declarations of variables and registers (PTX ISA, "State Spaces", "Variables").
 
 use diag::{Code, Span};
-use isa::{Opaque, Space, Type, Version};
-use syntax::tree::{Declarator, Operand as Tree, Qualifiers, Variable as VariableTree};
+use isa::{Opaque, Space, Target, Type, Version};
+use syntax::tree::{Attribute, Declarator, Operand as Tree, Qualifiers, Variable as VariableTree};
 
 use crate::checker::Checker;
 use crate::module::{FuncId, Linkage, VarId, Variable};
@@ -76,6 +76,7 @@ impl<'a> Checker<'a> {
         if place.is_none() {
             self.module_scope_space(space, space_name, space_span);
         }
+        self.attributes(&node.qualifiers.attributes);
         if linkage == Linkage::Common && space != Space::Global {
             let message = ".common variables must be declared in .global space";
             self.sink.error(Code::IllegalLinkage, space_span, message);
@@ -90,6 +91,18 @@ impl<'a> Checker<'a> {
             }
             let declared = Declaration { space, linkage, shape, opaque, managed };
             self.declarator(declarator, &declared, &mut place);
+        }
+    }
+
+    /// What `.attribute(.managed)` and `.attribute(.unified(...))` need.
+    pub(crate) fn attributes(&mut self, attributes: &[Attribute<'a>]) {
+        for attribute in attributes {
+            let (name, span) = (attribute.name.text, attribute.name.span);
+            let unified = name == "unified";
+            let (version, target) = if unified { ((8, 0), 90) } else { ((4, 0), 30) };
+            let feature = if unified { ".unified" } else { ".attribute" };
+            self.need(span, feature, Some(Version::new(version.0, version.1)), None);
+            self.need(span, &format!(".{name}"), None, Some(Target::sm(target)));
         }
     }
 
@@ -173,6 +186,9 @@ impl<'a> Checker<'a> {
         if space == Space::Tex && place.is_some() {
             let message = "Texture variables must be declared at module scope";
             self.sink.error(Code::IllegalScope, name.span, message);
+        }
+        if declared.opaque.is_some() && declared.linkage == Linkage::Common {
+            self.sink.error(Code::IllegalLinkage, name.span, "Illegal type for .common symbol");
         }
         if declared.opaque.is_some() && place.is_some() {
             let message = "Texture/surface variable must be at module or entry parameter scope";
@@ -329,7 +345,10 @@ impl<'a> Checker<'a> {
         let old = &self.variables[id.index()];
         let (name, span, previous) = (node.name.text, node.name.span, old.span);
         let either_extern = old.linkage == Linkage::Extern || new.linkage == Linkage::Extern;
-        if old.ty != new.ty || (old.bytes != new.bytes && old.bytes != 0 && new.bytes != 0) {
+        if old.ty != new.ty
+            || old.array != new.array
+            || (old.bytes != new.bytes && old.bytes != 0 && new.bytes != 0)
+        {
             let message = format!("Inconsistent redefinition of variable '{name}'");
             self.sink
                 .error(Code::InconsistentRedefinition, span, message)

@@ -81,13 +81,26 @@ fn compare(record: &str, source: &SourceFile, diagnostics: &[Diagnostic]) -> Res
             return Err(format!("`{line}` is no record").into());
         };
         fatal |= severity == "fatal";
-        let severity = if severity == "fatal" { "error" } else { severity };
+        let severity = match severity {
+            "info" => continue,
+            "fatal" => "error",
+            other => other,
+        };
         expected.entry(number.parse()?).or_default().push((severity.to_owned(), text.to_owned()));
     }
+    // What it says of the file as a whole has a place with us.
+    let mut of_file = expected.remove(&0).unwrap_or_default();
     let mut ours = Lines::new();
     for d in diagnostics {
         let line = source.position(d.span.start).line;
-        ours.entry(line).or_default().push((d.severity.name().to_owned(), d.message.clone()));
+        let message = (d.severity.name().to_owned(), d.message.clone());
+        match of_file.iter().position(|expected| *expected == message) {
+            Some(index) => drop(of_file.remove(index)),
+            None => ours.entry(line).or_default().push(message),
+        }
+    }
+    if !of_file.is_empty() {
+        expected.insert(0, of_file);
     }
     let mut report = String::new();
     let lines: BTreeSet<u32> = expected.keys().chain(ours.keys()).copied().collect();

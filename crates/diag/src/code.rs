@@ -181,6 +181,12 @@ codes! {
     IllegalExpression => "illegal-expression",
     /// An operand that ptxvm does not support.
     UnsupportedOperand => "unsupported-operand",
+    /// `.target ..., debug` in a file without data for a debugger.
+    MissingDebugInformation => "missing-debug-information",
+    /// A place or a function in `.loc` that nothing names.
+    UnknownLocation => "unknown-location",
+    /// A pragma without its number, or with another one than it takes.
+    IllegalPragma => "illegal-pragma",
     /// An index on something that is no array.
     NotAnArray => "not-an-array",
     /// A component of something that has none.

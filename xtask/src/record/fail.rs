@@ -17,7 +17,7 @@ pub fn record(oracles: &Path, folder: &Path, check: bool) -> Result<()> {
     let files = files_with_extension(folder, "ptx")?;
     let mut stale = Vec::new();
     for file in &files {
-        let verdict = oracle.assemble(&fs::read(file)?)?;
+        let verdict = oracle.compile(&fs::read(file)?)?;
         let record = file.with_extension("ptxas");
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         let text = render(&verdict).replace("'input.ptx'", &format!("'{name}'"));

@@ -174,10 +174,28 @@ impl Oracle {
     ///
     /// The words call the source `input.ptx` where they name it.
     pub fn assemble(&self, source: &[u8]) -> Result<Verdict> {
+        self.verdict(source, &["-c", "-arch", &self.architecture(source)])
+    }
+
+    /// Has the assembler generate code from `source`, for its own target or the oldest that there is code for, and returns all that it says.
+    pub fn compile(&self, source: &[u8]) -> Result<Verdict> {
+        let own = target(source).unwrap_or_default();
+        let is_known = self.architectures.contains(&own.replacen("sm_", "compute_", 1));
+        let number: u32 = own.trim_start_matches("sm_").parse().unwrap_or(0);
+        let architecture = match is_known {
+            true => &own,
+            false if number < 75 => "sm_75",
+            false => "sm_121",
+        };
+        self.verdict(source, &["-arch", architecture])
+    }
+
+    fn verdict(&self, source: &[u8], options: &[&str]) -> Result<Verdict> {
         let input = "input.ptx";
         fs::write(self.scratch.path().join(input), source)?;
         let output = Command::new(&self.ptxas)
-            .args(["-c", "-arch", &self.architecture(source), "-o", "/dev/null"])
+            .args(options)
+            .args(["-o", "/dev/null"])
             .arg(input)
             .current_dir(&self.scratch)
             .env("LC_ALL", "C")

@@ -17,7 +17,7 @@ impl<'a> Parser<'a> {
         if !self.at(Kind::String) {
             return Err(self.fail(help));
         }
-        let name = self.take_literal();
+        let name = self.take_string();
         let (mut timestamp, mut size) = (None, None);
         if self.eat(Kind::Comma) {
             timestamp = Some(self.integer("the time stamp of the file is a number")?);

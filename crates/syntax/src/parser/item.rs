@@ -143,7 +143,7 @@ impl<'a> Parser<'a> {
     pub(super) fn pragma(&mut self) -> Parsed<Directive<'a>> {
         let name = self.take_name();
         let arguments = self.separated(|p| match p.token.kind {
-            Kind::String => Ok(Operand::String(p.take_literal())),
+            Kind::String => Ok(Operand::String(p.take_string())),
             _ => Err(p.fail("a pragma is a string: `.pragma \"nounroll\";`")),
         })?;
         self.semicolon("directive")?;
@@ -302,7 +302,7 @@ impl<'a> Parser<'a> {
                 {
                     0
                 }
-                (FunctionKind::Func, "abi_preserve" | "abi_preserve_control") => 1,
+                (FunctionKind::Func, "abi_preserve" | "abi_preserve_control" | "local_maxnreg") => 1,
                 (FunctionKind::Entry, _) => {
                     return Err(self.unless_item("this directive does not follow an `.entry`"));
                 }
@@ -353,7 +353,10 @@ impl<'a> Parser<'a> {
     /// The directives of a prototype.
     pub(super) fn prototype_directives(&mut self) -> Parsed<Vec<Directive<'a>>> {
         let mut list = Vec::new();
-        while matches!(self.dotted(), Some("noreturn" | "abi_preserve" | "abi_preserve_control")) {
+        while matches!(
+            self.dotted(),
+            Some("noreturn" | "abi_preserve" | "abi_preserve_control" | "local_maxnreg")
+        ) {
             self.function_directives(FunctionKind::Func, &mut list)?;
         }
         Ok(list)

@@ -156,6 +156,27 @@ impl<'a> Parser<'a> {
         Literal { text: self.text_of(token), span: token.span }
     }
 
+    /// A string: of ASCII characters, as ptxas has it.
+    fn take_string(&mut self) -> Literal<'a> {
+        let literal = self.take_literal();
+        if let Some((at, character)) = literal.text.char_indices().find(|(_, c)| !c.is_ascii()) {
+            let start = literal.span.start + at as u32;
+            let error = self.non_ascii(Span::new(start, start + character.len_utf8() as u32), character);
+            self.report(error);
+        }
+        literal
+    }
+
+    fn non_ascii(&self, span: Span, character: char) -> Diagnostic {
+        let line = self.source.position(span.start).line;
+        let message = format!("Unexpected non-ASCII character encountered on line {line}");
+        Diagnostic::error(Code::NonAsciiCharacter, span, message).help(match character {
+            '\u{FEFF}' => "save the file without a byte-order mark",
+            '\u{FFFD}' => "this is not UTF-8; outside comments, PTX is written in ASCII",
+            _ => "outside comments, PTX is written in ASCII",
+        })
+    }
+
     fn identifier(&mut self, help: &'static str) -> Parsed<Name<'a>> {
         if self.at(Kind::Identifier) { Ok(self.take_name()) } else { Err(self.fail(help)) }
     }
@@ -252,14 +273,7 @@ impl<'a> Parser<'a> {
                 Diagnostic::error(Code::NulByte, token.span, message)
                     .help("remove the NUL byte: PTX is ASCII text")
             }
-            (Kind::Unknown, Some(other)) if !other.is_ascii() => {
-                let message = format!("Unexpected non-ASCII character encountered on line {}", line());
-                Diagnostic::error(Code::NonAsciiCharacter, token.span, message).help(match other {
-                    '\u{FEFF}' => "save the file without a byte-order mark",
-                    '\u{FFFD}' => "this is not UTF-8; outside comments and strings, PTX is written in ASCII",
-                    _ => "outside comments and strings, PTX is written in ASCII",
-                })
-            }
+            (Kind::Unknown, Some(other)) if !other.is_ascii() => self.non_ascii(token.span, other),
             (Kind::Unknown, Some('"')) => {
                 Diagnostic::error(Code::SyntaxError, token.span, "Parsing error near '\"': syntax error")
                     .help("close the string with `\"`")
