@@ -34,6 +34,8 @@ pub(crate) struct Checker<'a> {
     /// Functions that are aliases, and what of.
     aliases: HashMap<FuncId, FuncId>,
     pub(crate) address_size: u32,
+    /// There is an `.address_size`.
+    pub(crate) says_address_size: bool,
     /// `.version` or `.target` is missing, which the parser reports.
     pub(crate) headless: bool,
     pub(crate) variables: Vec<Variable>,
@@ -55,7 +57,8 @@ impl<'a> Checker<'a> {
             version: Version::MAX,
             target: Target::sm(u16::MAX),
             independent_samplers: false,
-            address_size: 32,
+            address_size: 64,
+            says_address_size: false,
             headless: false,
             variables: Vec::new(),
             functions: Vec::new(),
@@ -88,6 +91,9 @@ impl<'a> Checker<'a> {
             let message = "Debug information not found in presence of .target debug";
             let help = "compilers write `debug` together with `.section .debug_info`";
             self.sink.last_error(Code::MissingDebugInformation, span, message.into()).help(help);
+        }
+        if self.sink.errors() == 0 && !self.headless {
+            self.assemble();
         }
     }
 

@@ -122,6 +122,11 @@ impl<'a> Sink<'a> {
         self.push(Order { at_end: true, ..self.order(&diagnostic) }, diagnostic)
     }
 
+    /// Reports what ptxas finds when it generates code.
+    pub(crate) fn last(&mut self, diagnostic: Diagnostic) {
+        self.push(Order { at_end: true, ..self.order(&diagnostic) }, diagnostic);
+    }
+
     /// Reports a name that nothing declares.
     pub(crate) fn unknown_symbol(&mut self, span: Span, name: &str, help: Option<String>) {
         self.late_error(Code::UnknownSymbol, span, format!("Unknown symbol '{name}'")).maybe_help(help);

@@ -120,6 +120,7 @@ impl<'a> Checker<'a> {
     }
 
     fn address_size_directive(&mut self, node: &Directive<'a>) {
+        self.says_address_size = true;
         let argument = node.arguments.first();
         let span = argument.map_or(node.span, Operand::span);
         if self.version < Version::new(2, 3) {

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod assembly;
 mod body;
 mod call;
 mod checker;
@@ -50,9 +51,23 @@ pub use link::{Part, link};
 pub use module::Module;
 pub use opcodes::{all as opcodes, display_name as instruction_name};
 
+/// How far ptxas would go with the file: what it says depends on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Assembly {
+    /// It generates no code (`ptxas -c -arch compute_…`).
+    FrontEnd,
+    /// It generates code that is linked with more: functions may be defined elsewhere.
+    #[default]
+    Relocatable,
+    /// It generates code that is loaded as it is.
+    Whole,
+}
+
 /// What to check against, besides the file.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
+    /// What is to become of the file.
+    pub assembly: Assembly,
     /// Check as if `.target` said this.
     pub target: Option<Target>,
     /// Accept forms too that ptxas rejects and compilers emit all the same (isa/lenient.isa); each gets a warning.

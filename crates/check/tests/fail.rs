@@ -8,6 +8,10 @@ use std::path::{Path, PathBuf};
 use diag::{Color, Diagnostic, SourceFile};
 use libtest_mimic::{Arguments, Failed, Trial};
 
+/// The records are of the whole assembler.
+const WHOLE: check::Options =
+    check::Options { assembly: check::Assembly::Whole, target: None, lenient: false };
+
 /// Messages of one line, each with its severity.
 type Lines = BTreeMap<u32, Vec<(String, String)>>;
 
@@ -48,7 +52,7 @@ fn run(path: &PathBuf, reason: Option<&str>) -> Result<(), Failed> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let source = SourceFile::from_bytes(name, fs::read(path)?);
     let (tree, parsed) = syntax::parse(&source);
-    let (_, diagnostics) = check::check(&source, &tree, parsed, &check::Options::default());
+    let (_, diagnostics) = check::check(&source, &tree, parsed, &WHOLE);
     compare_rendering(&path.with_extension("stderr"), &source, &diagnostics)?;
     let record = fs::read_to_string(path.with_extension("ptxas"))?;
     match (compare(&record, &source, &diagnostics), reason) {

@@ -12,6 +12,10 @@ use std::path::{Path, PathBuf};
 use diag::SourceFile;
 use isa::{Target, Version};
 
+/// The records are of the front end.
+const FRONT_END: check::Options =
+    check::Options { assembly: check::Assembly::FrontEnd, target: None, lenient: false };
+
 /// So many instructions are checked as one module.
 const LINES_PER_MODULE: usize = 20_000;
 /// So many kinds of difference are shown, unless `PTXVM_SHOW` names another number.
@@ -89,7 +93,7 @@ fn ours(record: &Record, module: &Module) -> (Vec<String>, Vec<Vec<String>>) {
         text += &record.after;
         let source = SourceFile::from_bytes("input.ptx", text.into_bytes());
         let (tree, parsed) = syntax::parse(&source);
-        let (_, diagnostics) = check::check(&source, &tree, parsed, &check::Options::default());
+        let (_, diagnostics) = check::check(&source, &tree, parsed, &FRONT_END);
         head.clear();
         for diagnostic in diagnostics.into_iter().filter(diag::Diagnostic::is_error) {
             let line = source.position(diagnostic.span.start).line as usize;

@@ -11,6 +11,10 @@ use std::path::Path;
 use diag::SourceFile;
 use isa::{Target, Version};
 
+/// The records are of the front end.
+const FRONT_END: check::Options =
+    check::Options { assembly: check::Assembly::FrontEnd, target: None, lenient: false };
+
 /// So many instructions are checked as one module.
 const LINES_PER_MODULE: usize = 2000;
 /// So many kinds of difference are shown.
@@ -318,7 +322,7 @@ fn of_module(text: &str) -> Option<String> {
 fn errors(text: String) -> Vec<(usize, String)> {
     let source = SourceFile::from_bytes("input.ptx", text.into_bytes());
     let (tree, parsed) = syntax::parse(&source);
-    let (_, diagnostics) = check::check(&source, &tree, parsed, &check::Options::default());
+    let (_, diagnostics) = check::check(&source, &tree, parsed, &FRONT_END);
     let errors = diagnostics.into_iter().filter(diag::Diagnostic::is_error);
     errors.map(|d| (source.position(d.span.start).line as usize, d.message)).collect()
 }

@@ -14,7 +14,8 @@ use super::report::{Failure, code, print, say, say_text, stderr_color};
 /// When there are any.
 pub fn check(options: &CheckOptions) -> Result<(), Failure> {
     let target = options.target.as_deref().map(parse_target).transpose()?;
-    let check_options = check::Options { target, lenient: options.lenient };
+    let assembly = if options.relocatable { check::Assembly::Relocatable } else { check::Assembly::Whole };
+    let check_options = check::Options { assembly, target, lenient: options.lenient };
     let mut bad_files = 0;
     for path in &options.files {
         bad_files += usize::from(!check_file(path, options, &check_options)?);

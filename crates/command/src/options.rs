@@ -129,6 +129,9 @@ pub struct CheckOptions {
     /// Accept forms that ptxas rejects and tinygrad emits (`sin.approx.f64`), with a warning
     #[arg(long)]
     pub lenient: bool,
+    /// Accept functions that another file may define, as `ptxas -c` does
+    #[arg(short = 'c', long)]
+    pub relocatable: bool,
     /// Also print what the file became, on stdout
     #[arg(long, value_enum)]
     pub emit: Option<Emit>,

@@ -135,6 +135,8 @@ struct Request {
     list_versions: bool,
     verbose: bool,
     quiet: bool,
+    /// Functions may be defined in another file.
+    relocatable: bool,
     target: Option<String>,
     output: Option<String>,
     /// Files, and texts that stand on the command line.
@@ -191,6 +193,7 @@ impl Request {
             "version-ls" | "list-version" => self.list_versions = true,
             "v" | "verbose" | "v2" | "verbose2" => self.verbose = true,
             "w" | "disable-warnings" => self.quiet = true,
+            "c" | "compile-only" | "ewp" | "extensible-whole-program" => self.relocatable = true,
             _ => {}
         }
     }
@@ -223,7 +226,7 @@ Stands in for NVIDIA's assembler: checks PTX as ptxas does and writes it as it i
 Usage: ptxvm as-ptxas [ptxas's options] FILE        also when the command is called under the name `ptxas`
 
 Options that have an effect: --gpu-name (-arch), --output-file (-o), --input-as-string (-ias), --verbose (-v),
---disable-warnings (-w), --version (-V), --list-version, --help (-h). ptxas's others are understood and have none.
+--disable-warnings (-w), --compile-only (-c), --version (-V), --list-version, --help (-h). ptxas's others are understood and have none.
 
 Example:
   TRITON_PTXAS_PATH=/usr/local/bin/ptxas python train.py      where that is a link to ptxvm; `ptxvm exec` sets it
@@ -286,7 +289,9 @@ fn assemble(words: &[String]) -> Result<(), String> {
 /// When it cannot be used.
 fn check(source: &SourceFile, target: Target, request: &Request) -> Result<(), String> {
     let (tree, parsed) = syntax::parse(source);
-    let (module, diagnostics) = check::check(source, &tree, parsed, &check::Options::default());
+    let assembly = if request.relocatable { check::Assembly::Relocatable } else { check::Assembly::Whole };
+    let options = check::Options { assembly, ..check::Options::default() };
+    let (module, diagnostics) = check::check(source, &tree, parsed, &options);
     for diagnostic in diagnostics.iter().filter(|diagnostic| diagnostic.is_error() || !request.quiet) {
         say(message(source, diagnostic));
     }

@@ -185,6 +185,14 @@ codes! {
     MissingDebugInformation => "missing-debug-information",
     /// A place or a function in `.loc` that nothing names.
     UnknownLocation => "unknown-location",
+    /// An address of 32 bits where those of the module have 64.
+    NarrowAddress => "narrow-address",
+    /// More shared memory or more constants than there are.
+    TooMuchMemory => "too-much-memory",
+    /// A parameter of a call that is read where no call has returned it.
+    CallSequence => "call-sequence",
+    /// A function or a variable that nobody defines.
+    Unresolved => "unresolved",
     /// A pragma without its number, or with another one than it takes.
     IllegalPragma => "illegal-pragma",
     /// An index on something that is no array.

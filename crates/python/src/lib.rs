@@ -29,6 +29,7 @@ fn check<'py>(
     error::unless_panics(py, || {
         let source = module::source(py, source)?;
         let options = module::options(py, lenient, target)?;
+        let options = ::check::Options { assembly: ::check::Assembly::Whole, ..options };
         let diagnostics = py.detach(|| {
             let (tree, parsed) = syntax::parse(&source);
             ::check::check(&source, &tree, parsed, &options).1

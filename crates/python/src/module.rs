@@ -122,7 +122,7 @@ pub fn options(py: Python<'_>, lenient: bool, target: Option<&str>) -> PyResult<
             )
         })
     };
-    Ok(ptxvm::Options { lenient, target: target.map(parse).transpose()? })
+    Ok(ptxvm::Options { lenient, target: target.map(parse).transpose()?, ..ptxvm::Options::default() })
 }
 
 impl Module {

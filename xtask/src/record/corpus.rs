@@ -46,7 +46,7 @@ pub fn record(oracles: &Path, corpus: &Path, folder: &Path) -> Result<()> {
         Release::ALL.iter().map(|&release| Oracle::open(oracles, release)).collect::<Result<Vec<_>>>()?;
     let header = Header {
         recorded_by: "cargo xtask record corpus",
-        command: "ptxas -c -arch compute_121 (or, for a target with a suffix, that very one) -o /dev/null FILE",
+        command: "ptxas -arch TARGET (the own one of the file, or sm_75 for older ones) -o /dev/null FILE",
         tools: oracles.iter().map(Tool::of).collect::<Result<_>>()?,
         files: files.len(),
     };
@@ -54,7 +54,7 @@ pub fn record(oracles: &Path, corpus: &Path, folder: &Path) -> Result<()> {
     let mut accepted = vec![0; oracles.len()];
     for file in &files {
         let source = fs::read(file)?;
-        let verdicts = oracles.iter().map(|oracle| oracle.assemble(&source)).collect::<Result<Vec<_>>>()?;
+        let verdicts = oracles.iter().map(|oracle| oracle.compile(&source)).collect::<Result<Vec<_>>>()?;
         for (count, verdict) in accepted.iter_mut().zip(&verdicts) {
             *count += usize::from(verdict.accepted);
         }
