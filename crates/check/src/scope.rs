@@ -61,8 +61,8 @@ pub(crate) struct Scope<'a> {
     names: HashMap<&'a str, Declared>,
     /// Ranges by prefix. They are not spelled out: `%r<4000000000>` is one entry.
     ranges: HashMap<&'a str, Range>,
-    /// Single names that a later range might declare again, by prefix.
-    numbered: HashMap<&'a str, Vec<(u64, Span)>>,
+    /// Single names that a later range may take over, by prefix, with their numbers.
+    numbered: HashMap<&'a str, Vec<(u64, &'a str)>>,
     /// All labels of the block, those further down included.
     labels: HashMap<&'a str, LabelId>,
     /// Labels of `.branchtargets`, `.calltargets` and `.callprototype` anywhere in the block: they must come before their use.
@@ -91,22 +91,19 @@ impl<'a> Scope<'a> {
             {
                 return Err(conflict(name, range.span));
             }
-            if matches!(entity, Entity::Register(..) | Entity::VectorRegister(..) | Entity::Variable(_)) {
-                self.numbered.entry(base).or_default().push((number, span));
-            }
+            self.numbered.entry(base).or_default().push((number, name));
         }
         self.names.insert(name, Declared { entity, span });
         Ok(())
     }
 
-    /// Declares `name0` to `name(count-1)`.
+    /// Declares `name0` to `name(count-1)`. What had such a name before has it no longer, as in ptxas.
     pub(crate) fn declare_range(&mut self, name: &'a str, range: Range) -> Result<(), Conflict> {
         if let Some(previous) = self.ranges.get(name) {
             return Err(conflict(format!("{name}<"), previous.span));
         }
-        let mut members = self.numbered.get(name).into_iter().flatten();
-        if let Some((number, previous)) = members.find(|(number, _)| *number < range.count) {
-            return Err(conflict(format!("{name}{number}"), *previous));
+        for (_, member) in self.numbered.get(name).into_iter().flatten().filter(|one| one.0 < range.count) {
+            self.names.remove(member);
         }
         self.ranges.insert(name, range);
         Ok(())

@@ -6407,7 +6407,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Createpolicy,
-        syntax: "createpolicy.fractional.primary{.secondary}.b64 d:b64{, fraction<imm>:f32}",
+        syntax: "createpolicy.fractional.primary{.secondary}.b64 d:b64{, fraction:f32}",
         section: "9.7.9.18",
         slots: &[
             slot("fractional", C117),
@@ -6419,7 +6419,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)),
-            read("fraction", Kind::Immediate, Ty::Fixed(Type::F32)).presence(Presence::Optional),
+            read("fraction", Kind::Source, Ty::Fixed(Type::F32)).presence(Presence::Optional),
         ],
         rules: &[],
         gates: G115,
