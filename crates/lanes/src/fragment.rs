@@ -4,7 +4,7 @@
 
 use sem::format::{Format, Specials};
 
-use super::path::{BLOCK, Path, WARP};
+use super::path::{BLOCK, Path, Portable, WARP};
 
 /// Lanes of one line of a tile, and lines of a tile.
 pub(super) const LINE_LANES: usize = 4;
@@ -76,6 +76,13 @@ impl SmallFloat {
         }
     }
 
+    /// The number that a byte holds.
+    pub fn value(self, byte: u8) -> f32 {
+        // SAFETY: every host has this path's instructions.
+        let values = unsafe { self.values::<Portable>([byte.into(); BLOCK]) };
+        values[0]
+    }
+
     /// The numbers that bytes hold.
     ///
     /// # Safety
@@ -113,7 +120,7 @@ pub enum Tiling {
 pub struct Tiles {
     tiling: Tiling,
     /// The row and the column where each tile begins.
-    starts: Vec<(usize, usize)>,
+    pub starts: Vec<(usize, usize)>,
     in_word: usize,
 }
 
@@ -217,7 +224,7 @@ impl Tiles {
     }
 
     /// Whether the tiles are all of a matrix of so many rows and columns, each in a place that is a multiple of its size.
-    pub(super) fn fill(&self, rows: usize, columns: usize) -> bool {
+    pub fn fill(&self, rows: usize, columns: usize) -> bool {
         let (height, width) = self.size();
         let aligned = |&(row, column): &(usize, usize)| {
             row.is_multiple_of(height)
@@ -280,51 +287,4 @@ fn each(words: [u32; BLOCK], f: impl Fn(u32) -> f32) -> [f32; BLOCK] {
         *out = f(word);
     }
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::path::Portable;
-    use super::*;
-
-    #[test]
-    fn small_numbers_are_those_of_sem() {
-        use isa::Type;
-        let formats = [(Type::E4m3, 0), (Type::E5m2, 0), (Type::E2m3, 0), (Type::E3m2, 0), (Type::E2m1, 2)];
-        for (ty, shift) in formats {
-            let format = Format::of(ty).unwrap();
-            for first in (0..=u8::MAX).step_by(BLOCK) {
-                let bytes: [u16; BLOCK] = std::array::from_fn(|i| u16::from(first) + i as u16);
-                // SAFETY: every host has this path's instructions.
-                let values = unsafe { SmallFloat::new(format, shift).values::<Portable>(bytes) };
-                for (byte, value) in bytes.into_iter().zip(values) {
-                    let bits = u64::from(byte) >> shift & ((1 << format.bits()) - 1);
-                    let mode = sem::round::Mode::NEAREST;
-                    let expected = sem::convert::convert_float(format, &sem::format::F32, mode, bits);
-                    if value.is_nan() {
-                        assert!(f32::from_bits(expected as u32).is_nan(), "{ty} {byte:x}");
-                    } else {
-                        assert_eq!(u64::from(value.to_bits()), expected, "{ty} {byte:x}");
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn tiles_fill_a_matrix_or_do_not() {
-        let tiles = Tiles::grid(Tiling::Rows, 2, 16, 16);
-        assert_eq!((tiles.registers(), tiles.fill(16, 16)), (4, true));
-        // Some of it is left out, or what it has is not all within.
-        assert!(!tiles.fill(16, 24) && !tiles.fill(24, 16) && !tiles.fill(16, 8) && !tiles.fill(8, 16));
-        // Tiles that are there twice count once.
-        let twice = Tiles { starts: [&tiles.starts[..], &tiles.starts[1..]].concat(), ..tiles.clone() };
-        assert!(!twice.fill(16, 16) && twice.distinct().0.fill(16, 16));
-        assert_eq!(twice.distinct().1, [0, 4, 5, 6]);
-        assert!(Tiles::grid(Tiling::Pairs, 1, 8, 16).fill(8, 16));
-        assert!(Tiles::grid(Tiling::Columns, 4, 16, 16).fill(16, 16));
-        // Not where tiles of this size begin.
-        let odd = Tiles { starts: vec![(0, 4)], ..Tiles::grid(Tiling::Rows, 2, 8, 8) };
-        assert!(!odd.fill(8, 16));
-    }
 }

@@ -52,8 +52,6 @@ mod quads;
 mod rounded;
 mod select;
 mod spread;
-#[cfg(test)]
-mod tests;
 mod video;
 #[cfg(target_arch = "x86_64")]
 mod x86;

@@ -65,7 +65,7 @@ const MIRI: &[Job] = &[
         ],
     },
     Job {
-        arguments: &["-p", "ptxvm-lanes", "--lib"],
+        arguments: &["-p", "ptxvm-lanes", "--test", "handlers"],
         filters: &["helpers", "chain", "select", "tiles", "nans_of_binary64"],
         skipped: &[],
     },
@@ -74,7 +74,7 @@ const MIRI: &[Job] = &[
 ];
 
 const ADDRESS: &[Job] = &[
-    Job { arguments: &["-p", "ptxvm-lanes", "--lib", "--tests"], filters: &[], skipped: &[] },
+    Job { arguments: &["-p", "ptxvm-lanes", "--tests"], filters: &[], skipped: &[] },
     Job { arguments: &["-p", "ptxvm-vm", "--lib"], filters: &[], skipped: &[] },
     Job {
         arguments: &["-p", "ptxvm", "--lib", "--tests"],

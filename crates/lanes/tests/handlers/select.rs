@@ -2,7 +2,7 @@
 
 use super::values::{Random, turns};
 use super::{LANES, Register, available_paths};
-use crate::{LaneArgs, select_pair};
+use lanes::{LaneArgs, select_pair};
 
 fn random_register(random: &mut Random) -> Register {
     let mut register = Register::new();

@@ -1,9 +1,9 @@
 //! The approximate functions of binary64 on operands that are hard for them, against `sem`.
 
 use super::values::{Random, turns};
-use crate::{Handler, LaneWidth, Operand, available_paths};
 use isa::enumerate::spellings;
 use isa::{FormId, LENIENT, Mod, Opcode, Type};
+use lanes::{Handler, LaneWidth, Operand, available_paths};
 use sem::format::{F64, Format};
 use sem::round::Mode;
 

@@ -2,9 +2,9 @@
 
 use super::values::Random;
 use super::{all_spellings, check_spelling};
-use crate::Signature;
 use isa::enumerate::Spelling;
 use isa::{Elements, Opcode, Selectable, Selector};
+use lanes::Signature;
 
 /// A selector of an operand, or none.
 fn selector(selectable: Selectable, random: &mut Random) -> Option<Selector> {

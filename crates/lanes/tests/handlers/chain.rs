@@ -2,8 +2,8 @@
 
 use super::values::{Random, turns};
 use super::{LANES, Register, available_paths};
-use crate::{Factor, Shape, helpers};
 use isa::Picks;
+use lanes::{Factor, Shape, helpers};
 
 /// Bytes of a group.
 const GROUP: usize = 64;

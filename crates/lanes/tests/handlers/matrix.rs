@@ -1,11 +1,11 @@
 //! Products of matrices against `sem::matrix`, bit for bit.
 
-use super::super::{
+use super::values::Random;
+use isa::{Mod, Picks, Type};
+use lanes::{
     MatrixElement, MatrixHelpers, ProductRoom, SmallFloat, TileProduct, TileRegisters, Tiles, Tiling,
     WarpProduct, available_paths,
 };
-use super::values::Random;
-use isa::{Mod, Picks, Type};
 use sem::matrix::{BlockScale, Product};
 
 /// Bits of a format of `exponent` and `fraction` bits: numbers near 1, tiny ones, and now and then anything at all.

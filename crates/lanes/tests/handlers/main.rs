@@ -3,31 +3,36 @@
 mod approx;
 mod approx64;
 mod chain;
+mod constants;
+mod fragment;
 mod helpers;
 mod matrix;
 mod select;
+
 mod values;
 mod video;
 
-use super::{HostPath, LaneArgs, Signature, available_paths, choose_host_path, lookup};
-use super::{HostPathError, path::BLOCK};
 use isa::enumerate::{Spelling, spellings};
 use isa::{Action, Effect, FORMS, Form, FormId, LENIENT, Mod, Opcode, Picks, Type};
+use lanes::{HostPath, HostPathError, LaneArgs, Signature, available_paths, choose_host_path, lookup};
 use values::{Random, operand_sets};
 
 /// Bytes aligned as registers are.
 #[repr(C, align(64))]
 #[derive(Clone)]
-pub(super) struct Register(pub(super) [u8; 8 * MANY]);
+pub(crate) struct Register(pub(crate) [u8; 8 * MANY]);
+
+/// Lanes that a handler takes at a time.
+pub(crate) const BLOCK: usize = 16;
 
 /// Lanes that tests of helpers use at most.
-pub(super) const LANES: usize = 256;
+pub(crate) const LANES: usize = 256;
 
 /// Lanes that handlers are tried on: more than those that some take at a time.
 const MANY: usize = LANES + 2 * BLOCK;
 
 impl Register {
-    pub(super) fn new() -> Register {
+    pub(crate) fn new() -> Register {
         Register([0xa5; 8 * MANY])
     }
 
@@ -273,7 +278,7 @@ fn handlers_compute_what_sem_computes() {
 /// Every form of one source of up to 16 bits, on all values of it.
 #[test]
 fn all_values_of_short_sources() {
-    use crate::{Handler, LaneWidth, Operand};
+    use lanes::{Handler, LaneWidth, Operand};
     const VALUES: usize = 1 << 16;
     let mut spellings = 0;
     for (spelling, signature) in served() {
@@ -376,7 +381,7 @@ fn inverse_roots_near_a_rounding_boundary() {
 /// With `.ftz` a result is rounded as if there were no least exponent: those that are only just normal, and those that only just are not.
 #[test]
 fn just_below_the_normal_numbers() {
-    use crate::{Handler, LaneWidth, Operand};
+    use lanes::{Handler, LaneWidth, Operand};
     const LANES: usize = 1 << 10;
     let least = f64::from(f32::MIN_POSITIVE);
     let mut random = values::Random::new(12);

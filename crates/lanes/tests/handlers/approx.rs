@@ -1,8 +1,8 @@
 //! The approximate functions of binary32 on operands that are hard for them, against `sem`.
 
 use super::{all_spellings, expected};
-use crate::{Handler, LaneWidth, Operand, available_paths};
 use isa::{Opcode, Type};
+use lanes::{Handler, LaneWidth, Operand, available_paths};
 
 /// As many operands as a call has lanes.
 const LANES: usize = 16;

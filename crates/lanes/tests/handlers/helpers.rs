@@ -2,7 +2,7 @@
 
 use super::values::{Random, turns};
 use super::{LANES, Register, available_paths};
-use crate::{Element, Extend, Helpers, LaneWidth, Spread, helpers};
+use lanes::{Element, Extend, Helpers, LaneWidth, Spread, helpers};
 
 const WIDTHS: [LaneWidth; 3] = [LaneWidth::B2, LaneWidth::B4, LaneWidth::B8];
 const COUNTS: [usize; 4] = [16, 48, 240, 256];
@@ -432,7 +432,7 @@ fn rows_are_copied_or_broadcast() {
                     let count = 1 + random.below(8 / groups);
                     let pitch = [0, bytes, 3 * bytes, 16 * bytes][random.below(4)];
                     let mut dst = Register::new();
-                    let rows = crate::MemoryRows { count, groups, pitch };
+                    let rows = lanes::MemoryRows { count, groups, pitch };
                     // SAFETY: a register holds `MANY` elements of 8 bytes, more than the rows reach.
                     unsafe {
                         (helpers.copy_rows)(dst.0.as_mut_ptr(), width, memory.0.as_ptr(), rows, broadcast);
