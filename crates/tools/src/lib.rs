@@ -12,6 +12,8 @@ mod cluster;
 mod finding;
 mod groups;
 mod init;
+mod meeting;
+mod now;
 mod pending;
 mod place;
 mod proxies;

@@ -9,14 +9,16 @@ use std::ops::Range;
 use isa::Space;
 use vm::{AccessEvent, AccessKind, AsyncStep, Completion, CopyGroup, LaneAccess};
 
-use crate::block::{BlockOrder, WARP};
-use crate::clock::{Epoch, OBJECTS, Stamp};
+use crate::block::BlockOrder;
+use crate::clock::Stamp;
 use crate::cluster::ClusterOrder;
+use crate::meeting::{Race, found};
+use crate::now::Now;
 use crate::place::{Extents, Place};
 use crate::proxies::Proxies;
 use crate::release::{NearMiss, Patterns, Variable};
 use crate::segment::Segment;
-use crate::shadow::{Context, ROW_BYTES, Record, Shadow};
+use crate::shadow::{ROW_BYTES, Record, Shadow};
 use crate::waits::{Waits, Work};
 
 /// A block that runs.
@@ -60,21 +62,6 @@ impl RunningBlock {
 /// Places that are remembered apart.
 const RECENT_PLACES: usize = 256;
 
-/// Two accesses that nothing orders.
-pub(crate) struct Race {
-    pub earlier: Record,
-    pub later: LaneAccess,
-    pub later_place: u32,
-    /// Where they meet.
-    pub address: u64,
-    pub space: Space,
-    /// What each writes there is the same.
-    pub same_value: bool,
-    /// They are ordered, but no fence is between their proxies.
-    pub proxies: bool,
-    pub miss: Option<NearMiss>,
-}
-
 /// What orders the accesses of a launch, and who made them.
 #[derive(Default)]
 pub(crate) struct Races {
@@ -109,137 +96,6 @@ pub(crate) struct Races {
     /// Addresses of an access; used again and again.
     pub sorted: Vec<u64>,
     pub found: Vec<Race>,
-}
-
-/// The access that is made now, for the shadow.
-pub(crate) struct Now<'a> {
-    extents: Extents,
-    order: &'a BlockOrder,
-    places: &'a [Place],
-    place: &'a Place,
-    number: u32,
-    writes: bool,
-    pub thread: u32,
-    lock_step: bool,
-    waits: &'a Waits,
-    proxies: &'a Proxies,
-    pub races: Vec<Meeting>,
-}
-
-/// An earlier access that races, where, and whether only a fence between the proxies is missing.
-pub(crate) type Meeting = (Record, u64, bool);
-
-impl<'a> Now<'a> {
-    /// An access of a thread of a block that is still to be named.
-    pub fn new(
-        order: &'a BlockOrder,
-        places: &'a [Place],
-        extents: Extents,
-        lock_step: bool,
-        number: u32,
-        (waits, proxies): (&'a Waits, &'a Proxies),
-    ) -> Now<'a> {
-        let (place, races) = (&places[number as usize], Vec::new());
-        let writes = place.kind.writes();
-        Now { extents, order, places, place, number, writes, thread: 0, lock_step, waits, proxies, races }
-    }
-
-    /// Of its place.
-    pub fn number(&self) -> u32 {
-        self.number
-    }
-
-    /// The earlier access is done before; whether its proxy shows it is another question.
-    fn is_before(&self, earlier: &Record) -> bool {
-        let (block, thread) = (self.order.index, self.thread);
-        if earlier.is_copy()
-            && let Some(work) = self.places[earlier.place as usize].work.filter(|&work| work != Work::Copy)
-        {
-            return self.waits.is_done(work, earlier, self.order, thread);
-        }
-        if earlier.block == block && earlier.thread < OBJECTS {
-            let issuer = u32::from(earlier.thread);
-            if earlier.is_copy() {
-                return self.order.knows_copy(thread, earlier.thread, earlier.epoch);
-            }
-            if self.lock_step && issuer / WARP == thread / WARP && earlier.place != self.number {
-                return true;
-            }
-        }
-        self.order.knows(thread, earlier.stamp())
-    }
-}
-
-impl Context for Now<'_> {
-    fn ordered(&self, earlier: &Record) -> bool {
-        self.is_before(earlier)
-            && (!self.place.is_async_read()
-                || !self.places[earlier.place as usize].is_generic_write()
-                || self.proxies.are_linked(earlier.stamp(), self.order, self.thread))
-    }
-
-    #[inline]
-    fn compatible(&self, earlier: &Record) -> bool {
-        if earlier.place == self.number && !self.writes {
-            return true;
-        }
-        let other = &self.places[earlier.place as usize];
-        if !self.writes && !other.kind.writes() {
-            return true;
-        }
-        other.is_strong_with(self.place, self.extents.scope(earlier.block, self.order.index))
-    }
-
-    #[inline]
-    fn dominates(&self, earlier: &Record) -> bool {
-        let (before, now) = (&self.places[earlier.place as usize], self.place);
-        if earlier.place == self.number {
-            return true;
-        }
-        if !now.is_strong() {
-            return now.kind.writes() || !before.kind.writes();
-        }
-        let as_strong = before.is_strong() && before.semantics.scope == now.semantics.scope;
-        as_strong && before.bytes == now.bytes && (now.kind.writes() || !before.kind.writes())
-    }
-
-    fn floor(&self) -> Epoch {
-        self.order.floor()
-    }
-
-    #[inline]
-    fn is_weak_write(&self) -> bool {
-        self.writes && !self.place.is_strong()
-    }
-
-    fn is_strong(&self) -> bool {
-        self.place.is_strong()
-    }
-
-    fn is_store(&self) -> bool {
-        self.place.is_strong() && self.place.kind == AccessKind::Store
-    }
-
-    fn observes(&self, write: &Record) -> bool {
-        self.place.is_strong()
-            && matches!(self.place.kind, AccessKind::Load | AccessKind::Atomic)
-            && !self.place.reduction
-            && self.is_observable(write)
-            && self.compatible(write)
-    }
-
-    fn is_observable(&self, record: &Record) -> bool {
-        let place = &self.places[record.place as usize];
-        place.is_strong() && matches!(place.kind, AccessKind::Store | AccessKind::Atomic)
-    }
-
-    fn knows(&self, stamp: Stamp) -> bool {
-        self.order.knows(self.thread, stamp)
-    }
-
-    fn race(&mut self, earlier: &Record, address: u64) {
-        self.races.push((*earlier, address, self.is_before(earlier)));
-    }
 }
 
 impl Races {
@@ -651,54 +507,4 @@ fn is_row(lanes: &[LaneAccess]) -> bool {
         && lanes[..count].iter().zip(0u32..).all(|(lane, i)| {
             lane.thread == first.thread + i && lane.address == first.address + first.bytes * u64::from(i)
         })
-}
-
-/// A race of a thread's access with an earlier one, at an address.
-pub(crate) fn found(
-    (earlier, address, proxies): Meeting,
-    lane: &LaneAccess,
-    place: u32,
-    misses: &[NearMiss],
-    event: Option<(&AccessEvent, usize)>,
-    extents: Extents,
-) -> Race {
-    Race {
-        earlier,
-        later: *lane,
-        later_place: place,
-        address,
-        space: lane.space,
-        same_value: event.is_some_and(|(event, at)| is_same_value(event, at, &earlier, address, extents)),
-        proxies,
-        miss: misses.iter().find(|miss| miss.clock.knows(earlier.stamp())).cloned(),
-    }
-}
-
-/// Two weak stores write the same into the byte at `address`, of the access `at` of the event.
-fn is_same_value(event: &AccessEvent, at: usize, earlier: &Record, address: u64, extents: Extents) -> bool {
-    if event.kind != AccessKind::Store {
-        return false;
-    }
-    let lane = &event.lanes[at];
-    let word = address / 4 * 4;
-    let word_of = |lane: &LaneAccess, value: u128| {
-        let shift = word as i64 - lane.address as i64;
-        let value = if shift >= 0 { value >> (8 * shift.min(15)) } else { value << (-8 * shift) };
-        value as u32
-    };
-    let size = (lane.address + lane.bytes - word.max(lane.address)).min(4);
-    let offset = lane.address.saturating_sub(word).min(3);
-    let mask = ((u64::from(u32::MAX) >> (32 - 8 * size.min(4))) << (8 * offset)) as u32;
-    let Some(new) = event.values.stored(lane) else { return false };
-    let twin = event.lanes[..at].iter().find(|other| {
-        other.thread == u32::from(earlier.thread)
-            && extents.index(other.block) == earlier.block
-            && other.address <= address
-            && address < other.address + other.bytes
-    });
-    let (old, from) = match twin {
-        Some(other) => (event.values.stored(other), other),
-        None => (event.values.memory(lane), lane),
-    };
-    old.is_some_and(|old| word_of(from, old) & mask == word_of(lane, new) & mask)
 }

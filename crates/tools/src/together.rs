@@ -6,8 +6,10 @@ use vm::{AccessKind, BlockAccess, BlockAddresses, LaneAccess, Order};
 
 use crate::block::{BlockOrder, Threads, members};
 use crate::clock::Stamp;
+use crate::meeting::found;
+use crate::now::Now;
 use crate::place::Place;
-use crate::race::{Now, Races, found};
+use crate::race::Races;
 use crate::segment::{How, even_address};
 use crate::shadow::{ROW_BYTES, Record, Shadow};
 

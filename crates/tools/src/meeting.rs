@@ -1,0 +1,74 @@
+//! Two accesses that race: which ones, and whether what they write there is the same.
+
+use isa::Space;
+use vm::{AccessEvent, AccessKind, LaneAccess};
+
+use crate::now::Meeting;
+use crate::place::Extents;
+use crate::release::NearMiss;
+use crate::shadow::Record;
+
+/// Two accesses that nothing orders.
+pub(crate) struct Race {
+    pub earlier: Record,
+    pub later: LaneAccess,
+    pub later_place: u32,
+    /// Where they meet.
+    pub address: u64,
+    pub space: Space,
+    /// What each writes there is the same.
+    pub same_value: bool,
+    /// They are ordered, but no fence is between their proxies.
+    pub proxies: bool,
+    pub miss: Option<NearMiss>,
+}
+
+/// A race of a thread's access with an earlier one, at an address.
+pub(crate) fn found(
+    (earlier, address, proxies): Meeting,
+    lane: &LaneAccess,
+    place: u32,
+    misses: &[NearMiss],
+    event: Option<(&AccessEvent, usize)>,
+    extents: Extents,
+) -> Race {
+    Race {
+        earlier,
+        later: *lane,
+        later_place: place,
+        address,
+        space: lane.space,
+        same_value: event.is_some_and(|(event, at)| is_same_value(event, at, &earlier, address, extents)),
+        proxies,
+        miss: misses.iter().find(|miss| miss.clock.knows(earlier.stamp())).cloned(),
+    }
+}
+
+/// Two weak stores write the same into the byte at `address`, of the access `at` of the event.
+fn is_same_value(event: &AccessEvent, at: usize, earlier: &Record, address: u64, extents: Extents) -> bool {
+    if event.kind != AccessKind::Store {
+        return false;
+    }
+    let lane = &event.lanes[at];
+    let word = address / 4 * 4;
+    let word_of = |lane: &LaneAccess, value: u128| {
+        let shift = word as i64 - lane.address as i64;
+        let value = if shift >= 0 { value >> (8 * shift.min(15)) } else { value << (-8 * shift) };
+        value as u32
+    };
+    let size = (lane.address + lane.bytes - word.max(lane.address)).min(4);
+    let offset = lane.address.saturating_sub(word).min(3);
+    let mask = ((u64::from(u32::MAX) >> (32 - 8 * size.min(4))) << (8 * offset)) as u32;
+    let Some(new) = event.values.stored(lane) else { return false };
+    let twin = event.lanes[..at].iter().find(|other| {
+        other.thread == u32::from(earlier.thread)
+            && extents.index(other.block) == earlier.block
+            && other.address <= address
+            && address < other.address + other.bytes
+    });
+    let (old, from) = match twin {
+        Some(other) => (event.values.stored(other), other),
+        None => (event.values.memory(lane), lane),
+    };
+    old.is_some_and(|old| word_of(from, old) & mask == word_of(lane, new) & mask)
+}
