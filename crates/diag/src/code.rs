@@ -306,7 +306,9 @@ codes! {
     RaceWriteRead => "race-write-read",
     /// Two threads write, and nothing orders them.
     RaceWriteWrite => "race-write-write",
-    /// The same, and they write the same value.
+    /// One writes what the other reads, and what is read goes nowhere.
+    RaceUnusedRead => "race-unused-read",
+    /// Both write, and the same value.
     RaceSameValue => "race-same-value",
     /// Strong accesses whose scopes or sizes do not fit together.
     RaceScope => "race-scope",
@@ -342,6 +344,10 @@ codes! {
     UninitializedOutput => "uninitialized-output",
     /// Memory that nobody wrote is copied to the host.
     UninitializedMemcpy => "uninitialized-memcpy",
+    /// Memory that is allocated, and never written.
+    UnusedMemory => "unused-memory",
+    /// `malloc` of a kernel had no room.
+    DeviceMallocFailed => "device-malloc-failed",
     /// Memory of `malloc` that is not freed.
     DeviceLeak => "device-leak",
     /// Memory of the CUDA driver that a program does not give back.

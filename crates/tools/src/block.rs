@@ -40,7 +40,7 @@ pub(crate) fn set_of(threads: &[u32]) -> Threads {
 }
 
 /// The threads from `first` on, before `end`.
-fn range(first: u32, end: u32) -> Threads {
+pub(crate) fn range(first: u32, end: u32) -> Threads {
     std::array::from_fn(|word| {
         let start = 64 * word as u32;
         let up_to = |end: u32| u64::MAX.checked_shr(64 - end.saturating_sub(start).min(64)).unwrap_or(0);

@@ -13,7 +13,7 @@ use vm::{
 };
 
 use crate::asynchronous::Asynchronous;
-use crate::block::{Threads, WARP};
+use crate::block::{Threads, WARP, insert};
 use crate::finding::{Finding, FindingKind, Findings, Site, Tool, Tools};
 use crate::init::{GlobalMemory, Values};
 use crate::place::Extents;
@@ -21,6 +21,7 @@ use crate::race::Races;
 use crate::results::Results;
 use crate::sync::{BlockUse, Misuse};
 use crate::tensor::TensorMemories;
+use crate::usage::Usage;
 use crate::waits::Work;
 use crate::warpgroup::Warpgroups;
 
@@ -37,6 +38,7 @@ pub struct Checker {
     pub(crate) block: [u32; 3],
     threads: u32,
     pub(crate) races: Races,
+    pub(crate) usage: Usage,
     uses: HashMap<[u32; 3], BlockUse>,
     /// Barriers that all lanes of a warp must execute together, by where they begin.
     aligned: HashMap<u32, bool>,
@@ -74,6 +76,7 @@ impl Checker {
             block: [1; 3],
             threads: 1,
             races: Races::default(),
+            usage: Usage::default(),
             uses: HashMap::new(),
             aligned: HashMap::new(),
             relaxed: HashSet::new(),
@@ -170,6 +173,9 @@ impl LaunchObserver for Checker {
         let lock_step = module.target.number < 70;
         let extents = Extents { grid: config.grid, cluster: launch.cluster() };
         self.races = Races::new(extents, self.threads, lock_step);
+        if self.tools.has(Tool::Racecheck) {
+            self.usage = Usage::begin(&self.usage, module, &self.kernel);
+        }
         self.uses.clear();
         self.values = Values::new(Arc::clone(&self.memory), self.tools.has(Tool::Initcheck));
         self.values.reserved_shared = launch.reserved_shared_bytes();
@@ -215,6 +221,9 @@ impl LaunchObserver for Checker {
     }
 
     fn block_access(&mut self, access: &BlockAccess) -> ControlFlow<(), Threads> {
+        if self.tools.has(Tool::Racecheck) && access.kind.writes() {
+            self.usage.execute(self.races.index(access.block), access.span.start, access.threads);
+        }
         let is_initialized = !self.tools.has(Tool::Initcheck) || self.values.block_access(access);
         ControlFlow::Continue(match () {
             () if !is_initialized => *access.threads,
@@ -228,6 +237,13 @@ impl LaunchObserver for Checker {
     }
 
     fn access(&mut self, event: &AccessEvent) -> ControlFlow<()> {
+        if self.tools.has(Tool::Racecheck) && event.kind.writes() {
+            for lanes in event.lanes.chunk_by(|one, other| one.block == other.block) {
+                let mut threads = [0; 16];
+                lanes.iter().for_each(|lane| insert(&mut threads, lane.thread));
+                self.usage.execute(self.races.index(lanes[0].block), event.span.start, &threads);
+            }
+        }
         if self.watches_memory() {
             self.races.access(event);
             self.take_races();
@@ -413,6 +429,10 @@ impl LaunchObserver for Checker {
 
     fn exit(&mut self, event: &ExitEvent) {
         if self.races.exit(event.block, event.threads) {
+            if self.tools.has(Tool::Racecheck) {
+                let known = self.usage.end_block(self.races.index(event.block), self.threads);
+                known.into_iter().for_each(|race| self.add_race(race));
+            }
             if !self.uses.is_empty() {
                 self.uses.remove(&event.block);
             }
@@ -455,6 +475,7 @@ impl LaunchObserver for Checker {
 
     fn device_call(&mut self, call: &DeviceCall) {
         match call.function {
+            DeviceFunction::Malloc { bytes, address: 0 } if bytes > 0 => self.add_failed_malloc(call, bytes),
             DeviceFunction::Malloc { address: 0, .. } | DeviceFunction::Free { address: 0 } => {}
             DeviceFunction::Malloc { bytes, address } => {
                 let site = Site::new(call.span, call.block, call.thread, "allocates");
@@ -474,12 +495,13 @@ impl LaunchObserver for Checker {
         // What others write does not matter: if blocks depend on each other, all is done again.
         fork.memory = Arc::new(Mutex::new(lock(&self.memory).only_unwritten()));
         (fork.learned, fork.is_fork) = (Arc::clone(&self.learned), true);
+        fork.usage = self.usage.of_same_code();
         fork.begin(launch);
         Some(ObserverHandle::new(Arc::new(Mutex::new(fork))))
     }
 
     fn has_found(&self) -> bool {
-        !self.findings.is_empty() || !self.heap.is_empty() || self.values.forgot
+        !self.findings.is_empty() || self.usage.has_open() || !self.heap.is_empty() || self.values.forgot
     }
 
     fn wants_one_thread(&self) -> bool {
@@ -503,6 +525,8 @@ impl LaunchObserver for Checker {
             uses.abandon(&mut found);
             found.iter().for_each(|misuse| self.add_misuse(block, misuse));
         }
+        let races = self.usage.end();
+        races.into_iter().for_each(|race| self.add_race(race));
         self.findings.describe(|space, address| launch.describe(space, address, 1));
         self.races = Races::default();
     }

@@ -144,6 +144,8 @@ kinds! {
     RaceWriteRead Racecheck Error,
     /// Both write.
     RaceWriteWrite Racecheck Error,
+    /// One writes, the other reads, and what it has read goes nowhere.
+    RaceUnusedRead Racecheck Warning,
     /// Both write the same value.
     RaceSameValue Racecheck Warning,
     /// Both are atomic, or strong, but not for each other: their scopes do not reach.
@@ -180,6 +182,10 @@ kinds! {
     UninitializedOutput Initcheck Error,
     /// Memory that nobody wrote is copied to the host: the driver tells of it, without a place in a kernel.
     UninitializedMemcpy Initcheck Error,
+    /// Memory that nobody ever writes: the driver tells of it, if asked, without a place in a kernel.
+    UnusedMemory Initcheck Warning,
+    /// `malloc` had no room, and returned 0.
+    DeviceMallocFailed Leakcheck Warning,
     /// An allocation of `malloc` that the kernel does not free.
     DeviceLeak Leakcheck Error,
     /// Memory of the CUDA driver that a program does not give back: the driver tells of it, without a place in a kernel.

@@ -288,7 +288,7 @@ impl Values {
             }
             _ => {}
         }
-        if matches!(event.kind, AccessKind::Store | AccessKind::Atomic) {
+        if matches!(event.kind, AccessKind::Store | AccessKind::Atomic | AccessKind::MatrixStore) {
             self.stored.clear();
             self.stored.extend_from_slice(event.lanes);
         }

@@ -25,6 +25,7 @@ mod shadow;
 mod sync;
 mod tensor;
 mod together;
+mod usage;
 mod waits;
 mod warpgroup;
 mod words;

@@ -3,6 +3,7 @@
 use isa::Space;
 use vm::{AccessEvent, AccessKind, LaneAccess};
 
+use crate::block::WARP;
 use crate::now::Meeting;
 use crate::place::Extents;
 use crate::release::NearMiss;
@@ -18,6 +19,8 @@ pub(crate) struct Race {
     pub space: Space,
     /// What each writes there is the same.
     pub same_value: bool,
+    /// By one instruction of lanes of one warp, of which one is performed.
+    pub together: bool,
     /// They are ordered, but no fence is between their proxies.
     pub proxies: bool,
     pub miss: Option<NearMiss>,
@@ -32,20 +35,39 @@ pub(crate) fn found(
     event: Option<(&AccessEvent, usize)>,
     extents: Extents,
 ) -> Race {
+    let twin = event.and_then(|(event, at)| twin(event, at, &earlier, address, extents));
     Race {
         earlier,
         later: *lane,
         later_place: place,
         address,
         space: lane.space,
-        same_value: event.is_some_and(|(event, at)| is_same_value(event, at, &earlier, address, extents)),
+        same_value: event.is_some_and(|(event, at)| is_same_value(event, at, twin, address)),
+        together: twin
+            .is_some_and(|twin| twin.block == lane.block && twin.thread / WARP == lane.thread / WARP),
         proxies,
         miss: misses.iter().find(|miss| miss.clock.knows(earlier.stamp())).cloned(),
     }
 }
 
-/// Two weak stores write the same into the byte at `address`, of the access `at` of the event.
-fn is_same_value(event: &AccessEvent, at: usize, earlier: &Record, address: u64, extents: Extents) -> bool {
+/// The access before `at` in the event that an earlier one is, if it is of the event.
+fn twin<'a>(
+    event: &AccessEvent<'a>,
+    at: usize,
+    earlier: &Record,
+    address: u64,
+    extents: Extents,
+) -> Option<&'a LaneAccess> {
+    event.lanes[..at].iter().find(|other| {
+        other.thread == u32::from(earlier.thread)
+            && extents.index(other.block) == earlier.block
+            && other.address <= address
+            && address < other.address + other.bytes
+    })
+}
+
+/// Two weak stores write the same into the byte at `address`, of the access `at` of the event; the other one is of the event, too, or has been made.
+fn is_same_value(event: &AccessEvent, at: usize, twin: Option<&LaneAccess>, address: u64) -> bool {
     if event.kind != AccessKind::Store {
         return false;
     }
@@ -60,12 +82,6 @@ fn is_same_value(event: &AccessEvent, at: usize, earlier: &Record, address: u64,
     let offset = lane.address.saturating_sub(word).min(3);
     let mask = ((u64::from(u32::MAX) >> (32 - 8 * size.min(4))) << (8 * offset)) as u32;
     let Some(new) = event.values.stored(lane) else { return false };
-    let twin = event.lanes[..at].iter().find(|other| {
-        other.thread == u32::from(earlier.thread)
-            && extents.index(other.block) == earlier.block
-            && other.address <= address
-            && address < other.address + other.bytes
-    });
     let (old, from) = match twin {
         Some(other) => (event.values.stored(other), other),
         None => (event.values.memory(lane), lane),

@@ -5,14 +5,16 @@ use std::collections::HashMap;
 use diag::Span;
 use vm::{BarrierArrival, WarpEvent, WarpKind};
 
-use crate::block::{Threads, WARP, contains, insert, join, members, set_of};
+use crate::block::{Threads, WARP, contains, insert, join, members, range, set_of};
 
 /// Something that is wrong: what, where, and by which threads.
 pub(crate) enum Misuse {
     /// The threads of a barrier for whole warps come by several instances of it, or not all.
     Divergent {
         here: (Span, u32),
-        elsewhere: Option<(Span, u32)>,
+        /// These lanes of the warp are not with it, but there.
+        absent: u32,
+        elsewhere: Elsewhere,
     },
     Counts {
         first: (Span, u32, Option<u64>),
@@ -41,6 +43,16 @@ pub(crate) enum Misuse {
     },
 }
 
+/// Where lanes are that do not come to a barrier with others of their warp, and one of their threads.
+#[derive(Clone, Copy)]
+pub(crate) enum Elsewhere {
+    /// They come to it by another instruction.
+    Comes((Span, u32)),
+    /// They have ended.
+    Ended((Span, u32)),
+    Unknown,
+}
+
 /// Who has come to a barrier in its current phase, and how.
 #[derive(Default)]
 struct Use {
@@ -55,9 +67,8 @@ pub(crate) struct BlockUse {
     barriers: HashMap<u64, Use>,
     /// With how many threads each was complete before.
     counts: HashMap<u64, (Span, u32, Option<u64>)>,
-    exited: Threads,
-    /// The first threads that ended, and where.
-    exit: Option<(Span, u32)>,
+    /// Where threads have ended, and which.
+    exits: Vec<(Span, Threads)>,
     /// Mbarrier objects, and who made them.
     objects: HashMap<u64, (Span, u32)>,
 }
@@ -103,31 +114,36 @@ impl BlockUse {
         if let Some(count) = barrier.count {
             self.counts.insert(number, count);
         }
-        let all = barrier.arrivals.iter().fold([0; 16], |mut all: Threads, (_, set)| {
-            all.iter_mut().zip(set).for_each(|(all, set)| *all |= set);
-            all
-        });
-        // A barrier for a number of threads counts whole warps: also lanes that have ended are missing there.
-        let counted = barrier.count.is_some_and(|(_, _, count)| count.is_some());
-        let expected = if counted { set_of(&(0..threads).collect::<Vec<_>>()) } else { all };
+        let all = range(0, threads);
+        let mut are_whole = true;
         for (span, set) in barrier.arrivals.iter().filter(|(span, _)| aligned(*span)) {
-            let divergent = (0..WARP).find(|&number| {
-                let here = warp(set, number);
-                here != 0 && warp(&expected, number) & !here != 0
-            });
-            if let Some(number) = divergent {
-                let first = number * WARP + warp(set, number).trailing_zeros();
-                let others = warp(&expected, number) & !warp(set, number);
-                let other = number * WARP + others.trailing_zeros();
-                let elsewhere = barrier.arrivals.iter().find(|(_, set)| contains(set, other));
-                let elsewhere = elsewhere.map(|(span, _)| (*span, other));
-                found.push(Misuse::Divergent { here: (*span, first), elsewhere });
+            let absent = |number: u32| warp(&all, number) & !warp(set, number);
+            let divergent = |number: &u32| warp(set, *number) != 0 && absent(*number) != 0;
+            if let Some(number) = (0..WARP).find(divergent) {
+                are_whole = false;
+                let here = (*span, number * WARP + warp(set, number).trailing_zeros());
+                let other = number * WARP + absent(number).trailing_zeros();
+                let with = |places: &[(Span, Threads)]| {
+                    places
+                        .iter()
+                        .find(|(_, set)| contains(set, other))
+                        .map(|&(span, set)| (span, warp(&set, number)))
+                };
+                let (elsewhere, there) = match (with(&barrier.arrivals), with(&self.exits)) {
+                    (Some((span, there)), _) => (Elsewhere::Comes((span, other)), there),
+                    (None, Some((span, there))) => (Elsewhere::Ended((span, other)), there),
+                    (None, None) => (Elsewhere::Unknown, u32::MAX),
+                };
+                found.push(Misuse::Divergent { here, absent: absent(number) & there, elsewhere });
             }
         }
-        if let (true, Some(exit), Some((span, set))) =
-            (barrier.whole_block, self.exit, barrier.arrivals.first())
+        let exit = self.exits.first().map(|(span, set)| (*span, members(set).next().unwrap_or(0)));
+        // Whole warps have ended, or where that does not matter parts of them.
+        if let (true, true, Some(exit), Some((span, set))) =
+            (are_whole, barrier.whole_block, exit, barrier.arrivals.first())
         {
-            let exited = self.exited.iter().map(|word| word.count_ones()).sum();
+            let count = |set: &Threads| set.iter().map(|word| word.count_ones()).sum::<u32>();
+            let exited = self.exits.iter().map(|(_, set)| count(set)).sum();
             let thread = members(set).next().unwrap_or(0);
             found.push(Misuse::ExitBefore { barrier: (*span, thread), exit, exited });
         }
@@ -145,9 +161,9 @@ impl BlockUse {
     }
 
     pub fn exit(&mut self, span: Span, threads: &[u32]) {
-        join(&mut self.exited, &set_of(threads));
-        if let (None, Some(&first)) = (self.exit, threads.first()) {
-            self.exit = Some((span, first));
+        match self.exits.iter_mut().find(|(place, _)| *place == span) {
+            Some((_, set)) => join(set, &set_of(threads)),
+            None => self.exits.push((span, set_of(threads))),
         }
     }
 

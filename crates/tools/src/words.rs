@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use diag::Span;
 use isa::Space;
+use vm::{AccessKind, DeviceCall};
 
 use crate::asynchronous::Issue;
 use crate::block::WARP;
@@ -15,7 +16,8 @@ use crate::meeting::Race;
 use crate::place::Place;
 use crate::release::Miss;
 use crate::results;
-use crate::sync::Misuse;
+use crate::sync::{Elsewhere, Misuse};
+use crate::usage::Matters;
 use crate::waits::Work;
 use crate::warpgroup::PartOfWarpgroup;
 
@@ -37,6 +39,20 @@ impl Checker {
             });
         }
         leaks.sorted()
+    }
+
+    /// `malloc` of so many bytes has returned 0.
+    pub(crate) fn add_failed_malloc(&mut self, call: &DeviceCall, bytes: u64) {
+        if !self.tools.has(Tool::Leakcheck) {
+            return;
+        }
+        let site = Site::new(call.span, call.block, call.thread, "allocates");
+        let message = format!("`malloc` of {bytes} bytes by {} has no room, and returns 0", self.who(&site));
+        self.findings.add(FindingKind::DeviceMallocFailed, &self.kernel, (site, None), |finding| {
+            finding.message = message;
+            finding.missing =
+                "a larger heap (`cudaLimitMallocHeapSize`), or `free` of what is not needed".to_owned();
+        });
     }
 
     /// `%tid` of a thread.
@@ -68,11 +84,21 @@ impl Checker {
     /// Words the races that were found.
     pub(crate) fn take_races(&mut self) {
         for race in std::mem::take(&mut self.races.found) {
-            self.add_race(&race);
+            self.add_race(race);
         }
     }
 
-    fn add_race(&mut self, race: &Race) {
+    /// Whether it matters what a thread reads at a place.
+    fn matters(&mut self, reader: &Site, place: &Place) -> Matters {
+        if place.kind != AccessKind::Load || place.work.is_some() {
+            return Matters::Yes;
+        }
+        let block = self.races.index(reader.block());
+        let is_running = self.races.blocks.contains_key(&block);
+        self.usage.matters((block, is_running), place.span.start, reader.thread)
+    }
+
+    pub(crate) fn add_race(&mut self, mut race: Race) {
         let places = &self.races.places;
         let (before, later) = (places[race.earlier.place as usize], places[race.later_place as usize]);
         let block = self.races.ctaid(race.earlier.block);
@@ -92,10 +118,25 @@ impl Checker {
             () if both_write => FindingKind::RaceWriteWrite,
             () => FindingKind::RaceWriteRead,
         };
-        if !self.tools.has(kind.tool()) {
+        if !self.tools.has(kind.tool()) || kind == FindingKind::RaceSameValue && race.together {
             return;
         }
-        let (missing, because) = self.explain(kind, race, &before, &later);
+        let mut kind = kind;
+        if kind == FindingKind::RaceWriteRead {
+            let (reader, place) = if before.kind.writes() { (&second, &later) } else { (&earlier, &before) };
+            match self.matters(reader, place) {
+                Matters::Yes => {}
+                Matters::No => kind = FindingKind::RaceUnusedRead,
+                Matters::NotYet => {
+                    let block = self.races.index(reader.block());
+                    match self.usage.keep(block, race) {
+                        None => return,
+                        Some(full) => race = full,
+                    }
+                }
+            }
+        }
+        let (missing, because) = self.explain(kind, &race, &before, &later);
         let [one, other] = if second < earlier { [&second, &earlier] } else { [&earlier, &second] };
         let message = match kind {
             FindingKind::RaceProxy => {
@@ -114,6 +155,9 @@ impl Checker {
                 "{} uses what its own asynchronous copy brings, and has not waited for it",
                 self.who(&second)
             ),
+            FindingKind::RaceUnusedRead => {
+                format!("{}, but what is read goes nowhere", self.unordered(one, other, Some(race.space)))
+            }
             FindingKind::RaceSameValue => format!(
                 "{}: the same value, benign today and undefined in the memory model",
                 self.unordered(one, other, Some(race.space))
@@ -381,12 +425,25 @@ impl Checker {
             Misuse::ObjectAgain { .. } => FindingKind::MbarrierInitAgain,
         };
         let (first, second, what, missing) = match *misuse {
-            Misuse::Divergent { here, elsewhere } => (
-                site(here, "comes to the barrier"),
-                elsewhere.map(|there| site(there, "comes to it by another instruction")),
-                "comes to a barrier for whole warps without all lanes of its warp".to_owned(),
-                "one barrier that all lanes of the warp come to, or `barrier.sync` without `.aligned`",
-            ),
+            Misuse::Divergent { here, absent, elsewhere } => {
+                let (there, what) = match elsewhere {
+                    Elsewhere::Comes(there) => (
+                        Some(site(there, "comes to it by another instruction")),
+                        "come by another instruction",
+                    ),
+                    Elsewhere::Ended(there) => (Some(site(there, "ends")), "have ended"),
+                    Elsewhere::Unknown => (None, "do not come"),
+                };
+                (
+                    site(here, "comes to the barrier"),
+                    there,
+                    format!(
+                        "comes to a barrier for whole warps without {} of its warp, which {what}",
+                        lanes(absent)
+                    ),
+                    "one barrier that all lanes of the warp come to, or `barrier.sync` without `.aligned`",
+                )
+            }
             Misuse::Counts { first, second } => {
                 let text = |count: Option<u64>| {
                     count.map_or("all threads of the block".to_owned(), |n| format!("{n} threads"))
@@ -434,5 +491,29 @@ impl Checker {
             finding.message = message;
             finding.missing = missing.to_owned();
         });
+    }
+}
+
+/// Lanes of a warp in words: `lanes 0 to 7 and 16`, or as a mask where that would be long.
+fn lanes(all: u32) -> String {
+    let mut runs = Vec::new();
+    let mut mask = all;
+    while mask != 0 {
+        let first = mask.trailing_zeros();
+        let count = (!(mask >> first)).trailing_zeros().max(1);
+        let last = first + count.min(WARP - first) - 1;
+        runs.push(if first == last { first.to_string() } else { format!("{first} to {last}") });
+        mask &= u32::MAX.checked_shl(last + 1).unwrap_or(0);
+    }
+    if runs.len() > 4 {
+        return format!("the {} lanes {all:#010x}", all.count_ones());
+    }
+    let word = if runs.len() == 1 && !runs[0].contains(' ') { "lane" } else { "lanes" };
+    match runs.as_slice() {
+        [all @ .., one, last] => {
+            let all: String = all.iter().map(|run| format!("{run}, ")).collect();
+            format!("{word} {all}{one} and {last}")
+        }
+        _ => format!("{word} {}", runs.concat()),
     }
 }

@@ -33,6 +33,7 @@ impl Values {
         match event.kind {
             OperationKind::CopyMemory => {}
             OperationKind::Store { bytes } if tainted => self.store(event, bytes, &of),
+            OperationKind::StoreMatrix if tainted => self.store_rows(event, &of),
             OperationKind::StoreMatrix | OperationKind::Store { .. } => {}
             OperationKind::Defined
                 if let Some(cells) = self.cells.take_if(|load| load.span == event.span) =>
@@ -52,9 +53,11 @@ impl Values {
             OperationKind::Decide | OperationKind::Defined => self.define(event, |_, _| Taint::default()),
             OperationKind::Load { bytes } => self.load(event, bytes),
             OperationKind::LoadMatrix => {
-                let any = self.loaded.first().map_or(Taint::default(), |(.., taint)| taint.whole());
-                self.loaded.clear();
-                self.define(event, |_, _| any);
+                let loaded = std::mem::take(&mut self.loaded);
+                self.define(event, |_, lane| {
+                    let of_warp = loaded.iter().find(|(row, ..)| is_of_warp(row, event.lanes.who(lane)));
+                    of_warp.map_or(Taint::default(), |(.., taint)| taint.whole())
+                });
             }
             OperationKind::Shuffle => {
                 let sources = std::mem::take(&mut self.sources);
@@ -200,6 +203,34 @@ impl Values {
         });
     }
 
+    /// Rows of memory get what the lanes of a warp have, some of which nobody wrote.
+    fn store_rows(&mut self, event: &OperationEvent, of: &impl Fn(usize, usize) -> Taint) {
+        let mut warps: Vec<(([u32; 3], u32), Taint)> = Vec::new();
+        each_lane(event.lanes.words(), |lane| {
+            let all = (0..event.uses.len()).fold(Taint::default(), |all, source| all.or(of(source, lane)));
+            let (block, thread) = event.lanes.who(lane);
+            let warp = (block, thread / 32);
+            if all.is_any() && !warps.iter().any(|(known, _)| *known == warp) {
+                warps.push((warp, all.whole()));
+            }
+        });
+        for row in std::mem::take(&mut self.stored) {
+            let Some((_, taint)) =
+                warps.iter().find(|((block, warp), _)| is_of_warp(&row, (*block, warp * 32)))
+            else {
+                continue;
+            };
+            if row.space == Space::Global {
+                self.matters(*taint, Matter::Output, event.span, &row);
+                continue;
+            }
+            for offset in (0..row.bytes).step_by(64) {
+                let (address, bytes) = (row.address + offset, (row.bytes - offset).min(64));
+                self.taint(&LaneAccess { address, bytes, ..row }, low(bytes as u32), *taint);
+            }
+        }
+    }
+
     /// They are combined with memory.
     fn combine(&mut self, event: &OperationEvent, of: &impl Fn(usize, usize) -> Taint) {
         let combined: HashMap<([u32; 3], u32), LaneAccess> =
@@ -213,6 +244,11 @@ impl Values {
             }
         });
     }
+}
+
+/// A thread gives the address of a row for the warp that a thread of a block is of.
+fn is_of_warp(row: &LaneAccess, (block, thread): ([u32; 3], u32)) -> bool {
+    row.block == block && row.thread / 32 == thread / 32
 }
 
 /// The result of an operation, where that can be asked for.

@@ -1,5 +1,6 @@
 // Two groups of two warps each use the same barrier: whoever comes first completes it.
 //
+// ORDER: warps
 // RUN: --block 128 --arg u32[128]
 // FIND: race-write-read
 __device__ void named_sync(int id, int count) { asm volatile("barrier.sync %0, %1;" ::"r"(id), "r"(count) : "memory"); }

@@ -1,7 +1,7 @@
 // Threads beyond the end return before the barrier that all of the block must reach.
 //
 // RUN: --block 64 --arg u32[50]=1 --arg u32[50] --arg 50
-// FIND: exit-before-barrier
+// FIND: divergent-barrier
 extern "C" __global__ void kernel(const unsigned* in, unsigned* out, unsigned n) {
     __shared__ unsigned values[64];
     unsigned t = threadIdx.x;
