@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::io::Write;
 
-use ptxvm::{Arg, Checker, Color, Error, Severity, Tools};
+use ptxvm::{Arg, Checker, Color, Error, Severity, Tools, by_cause};
 
 use crate::cache::compiled;
 use crate::{PTXVM_BAD_LAUNCH, PTXVM_BAD_PTX, PTXVM_DEFECT, PTXVM_FAULT};
@@ -117,7 +117,8 @@ pub unsafe fn run(text: &[u8], launch: &Launch) -> Result<(), Failure> {
         prepared = prepared.check(checker);
     }
     let result = prepared.run();
-    let findings = checker.map_or(Vec::new(), |checker| compiled.loaded.module().findings(&checker));
+    let findings =
+        checker.map_or(Vec::new(), |checker| by_cause(compiled.loaded.module().findings(&checker)));
     findings.iter().for_each(|found| say(&found.render(Color::Never)));
     if result.is_ok() && findings.iter().any(|found| found.finding.kind.severity() == Severity::Error) {
         return Err(Failure { code: PTXVM_FAULT, message: String::new() });

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use check::module::Function;
-use ptxvm::{Arg, Buffer, Checker, Device, Error, LaunchReport, Located, Module, Profile, Suppressions};
+use ptxvm::{
+    Arg, Buffer, Checker, Device, Error, LaunchReport, Located, Module, Profile, Suppressions, by_cause,
+};
 
 use super::arguments::{Arguments, Place};
 use super::array::{HostArray, show_shape};
@@ -190,7 +192,7 @@ impl Session {
     pub fn findings(&self, module: &Module, known: &Suppressions) -> Vec<Located> {
         let mut found = self.checker.as_ref().map_or(Vec::new(), |checker| module.findings(checker));
         found.retain(|found| !known.has(found));
-        found
+        by_cause(found)
     }
 
     fn console(&self, to: impl Write + Send + 'static, cancel: &Arc<AtomicBool>) -> ptxvm::Output {

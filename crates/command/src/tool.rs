@@ -62,5 +62,6 @@ pub fn object(found: &Located) -> Value {
         "second": found.second.as_ref().zip(finding.second.as_ref()).map(|(place, site)| side(place, site)),
         "missing": finding.missing,
         "count": finding.count,
+        "places": found.places,
     })
 }

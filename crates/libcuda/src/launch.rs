@@ -102,7 +102,7 @@ impl KernelLaunch {
         let start = Instant::now();
         let result = launch.run();
         if let Some(check) = check.filter(|check| check.is_told) {
-            crate::tool::tell(function.name(), &function.module.loaded.module().findings(&check.checker));
+            crate::tool::tell(function.name(), function.module.loaded.module().findings(&check.checker));
         }
         crate::report::launched(function.name(), start);
         let tell = |error: &ptxvm::Error| {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use ptxvm::{Checker, Color, LaunchFilter, Located, Severity, Suppressions, Tool, Tools};
+use ptxvm::{Checker, Color, LaunchFilter, Located, Severity, Suppressions, Tool, Tools, by_cause};
 
 use crate::log::log;
 
@@ -68,9 +68,10 @@ pub fn suppressions() -> &'static Suppressions {
 type Key = (String, &'static str, u32, Option<u32>);
 
 /// Says what was found, unless it was said before.
-pub fn tell(kernel: &str, findings: &[Located]) {
+pub fn tell(kernel: &str, mut findings: Vec<Located>) {
     static SAID: Mutex<Option<HashSet<Key>>> = Mutex::new(None);
-    for found in findings.iter().filter(|found| !suppressions().has(found)) {
+    findings.retain(|found| !suppressions().has(found));
+    for found in by_cause(findings) {
         let finding = &found.finding;
         let second = finding.second.map(|site| site.span.start);
         let key = (kernel.to_owned(), finding.kind.code(), finding.first.span.start, second);

@@ -1,10 +1,13 @@
 //! What the tools found, in the sources of a module.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use diag::{Color, Diagnostic, SourceFile, Span};
-use tools::{Checker, Finding};
+use isa::Space;
+use tools::{Checker, Finding, FindingKind};
 
 use crate::Module;
 use crate::original::{OriginalPlace, OriginalPlaces};
@@ -25,6 +28,14 @@ impl PlaceInSource {
     pub fn position(&self) -> diag::Position {
         self.source.position(self.span.start)
     }
+
+    /// The line that it was compiled from, or its own.
+    fn line(&self) -> Line {
+        match &self.original {
+            Some(original) => (original.file.clone(), original.line),
+            None => (self.source.name().to_owned(), self.position().line.into()),
+        }
+    }
 }
 
 /// What a tool found, and where that is. `Display` shows it with its source lines.
@@ -36,6 +47,8 @@ pub struct Located {
     pub first: PlaceInSource,
     /// Where [`Finding::second`] is.
     pub second: Option<PlaceInSource>,
+    /// At how many pairs of places that was found: several if they were compiled from the same lines ([`by_cause`]).
+    pub places: u64,
     /// Where [`Finding::because`] is.
     because: Vec<(PlaceInSource, String)>,
     /// `%ntid`, for the names of threads.
@@ -61,6 +74,7 @@ impl Module {
             .map(|finding| Located {
                 first: place(finding.first.span),
                 second: finding.second.map(|site| place(site.span)),
+                places: 1,
                 because: finding.because.iter().map(|(span, text)| (place(*span), text.clone())).collect(),
                 who: [Some(finding.first), finding.second]
                     .map(|site| site.map_or(String::new(), |site| checker.who(&site))),
@@ -68,6 +82,47 @@ impl Module {
             })
             .collect()
     }
+}
+
+/// What findings have in common that are one mistake: the kind, the kernel, the memory, and the lines.
+type Cause = (FindingKind, String, Option<Space>, Option<String>, Line, Option<Line>);
+
+/// A file and a line: of what the PTX was compiled from, if that is known.
+type Line = (String, u64);
+
+/// Findings of one cause as one, which counts for all of them and shows the first: those of one kind in the same variable or allocation, whose
+/// places were compiled from the same lines, or stand in the same lines if that is not known.
+pub fn by_cause(found: Vec<Located>) -> Vec<Located> {
+    let mut known: HashMap<Cause, usize> = HashMap::new();
+    let mut all: Vec<Located> = Vec::new();
+    for found in found {
+        let finding = &found.finding;
+        // `4 bytes into argument 0 (u32[64]), 256 bytes at 0x1000000000`
+        let memory = finding
+            .allocation
+            .as_deref()
+            .map(|text| text.split_once(" into ").map_or(text, |(_, name)| name));
+        let cause = (
+            finding.kind,
+            finding.kernel.clone(),
+            finding.space,
+            memory.map(str::to_owned),
+            found.first.line(),
+            found.second.as_ref().map(PlaceInSource::line),
+        );
+        match known.entry(cause) {
+            Entry::Occupied(index) => {
+                let first = &mut all[*index.get()];
+                first.finding.count += finding.count;
+                first.places += found.places;
+            }
+            Entry::Vacant(place) => {
+                place.insert(all.len());
+                all.push(found);
+            }
+        }
+    }
+    all
 }
 
 impl Located {
@@ -114,7 +169,13 @@ impl Located {
         if let Some((address, allocation)) = self.finding.address.zip(self.finding.allocation.as_ref()) {
             diagnostic = diagnostic.note(format!("the address is {address:#x}, {allocation}"));
         }
-        if *count > 1 {
+        let others = self.places - 1;
+        if others > 0 {
+            let places = if others == 1 { "pair" } else { "pairs" };
+            let text =
+                format!("seen {count} times at these places and {others} more {places} of the same lines");
+            diagnostic = diagnostic.note(text);
+        } else if *count > 1 {
             diagnostic = diagnostic.note(format!("seen {count} times at these places"));
         }
         diagnostic.help(format!("missing: {missing}"))
