@@ -60,6 +60,9 @@ pub fn exec(options: &ExecOptions, call: &Call) -> Result<u8, Failure> {
         let file = std::fs::canonicalize(file).unwrap_or_else(|_| file.clone());
         command.env("PTXVM_SUPPRESSIONS", file);
     }
+    if options.track_unused_memory {
+        command.env("PTXVM_TRACK_UNUSED_MEMORY", "1");
+    }
     options.filter.set_environment(&mut command);
     if options.profile.is_some() {
         // A launch can have a profile or tools, not both.

@@ -423,6 +423,9 @@ pub struct ExecOptions {
     /// Findings that are known, and not told: a file with a line for each, see docs/tools.md
     #[arg(long, value_name = "FILE")]
     pub suppressions: Option<PathBuf>,
+    /// Of initcheck: tell of memory of the driver that nobody has written when it is freed, or the program ends
+    #[arg(long)]
+    pub track_unused_memory: bool,
     /// Exit with this code if a kernel faulted, or a tool found an error, whatever the program's is
     #[arg(long, value_name = "N")]
     pub error_exitcode: Option<u8>,

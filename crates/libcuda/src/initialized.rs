@@ -73,7 +73,44 @@ pub fn named(base: u64, name: &str) {
 
 /// Memory is given back.
 pub fn freed(base: u64) {
+    tell_unused(base);
     with(|memory| memory.free(base));
+}
+
+/// `PTXVM_TRACK_UNUSED_MEMORY=1`: allocations are told of which nobody has written some bytes when they are freed, or the process ends.
+pub fn tracks_unused() -> bool {
+    static WANTED: OnceLock<bool> = OnceLock::new();
+    let asks = || std::env::var("PTXVM_TRACK_UNUSED_MEMORY").is_ok_and(|value| !matches!(&*value, "" | "0"));
+    is_wanted() && *WANTED.get_or_init(asks)
+}
+
+/// Tells of memory that nobody has written, if that is asked for: compute-sanitizer's `--track-unused-memory`.
+fn tell_unused(base: u64) {
+    if !tracks_unused()
+        || crate::process::is_forked()
+        || crate::tool::suppressions().has_kind(FindingKind::UnusedMemory)
+    {
+        return;
+    }
+    look_at_host();
+    let Some((count, first)) = lock(&MEMORY).never_written(base) else { return };
+    let (names, offset) = (lock(&NAMES), first - base);
+    // What kernels allocate has no name.
+    let Some(name) = names.get(&base) else { return };
+    let code = FindingKind::UnusedMemory.code();
+    let message = format!(
+        "warning[{code}]: nobody has written {count} bytes of {name}: the first is {offset} bytes into it"
+    );
+    log!(error, "{message}");
+    crate::report::warned("memory", &message);
+}
+
+/// The process ends: what it has not given back may be unused, too.
+pub fn end() {
+    if tracks_unused() {
+        let bases: Vec<u64> = lock(&MEMORY).bases().collect();
+        bases.into_iter().for_each(tell_unused);
+    }
 }
 
 /// The program writes to memory.

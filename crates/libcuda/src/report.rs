@@ -74,6 +74,7 @@ pub fn begin() {
         // A panic must not leave a function of C.
         let told = vm::caught(|| {
             crate::leak::tell(None);
+            crate::initialized::end();
             write();
         });
         if let Err(message) = told {
@@ -83,7 +84,7 @@ pub fn begin() {
     if path().is_some() {
         *known() = Some(Known::default());
     }
-    if path().is_some() || crate::leak::is_wanted() {
+    if path().is_some() || crate::leak::is_wanted() || crate::initialized::tracks_unused() {
         // SAFETY: it registers a function, which stays as long as this library does.
         unsafe { libc::atexit(at_exit) };
     }

@@ -259,6 +259,25 @@ fn copies_to_the_host_of_what_nobody_wrote_are_told() {
 }
 
 #[test]
+fn memory_that_nobody_writes_is_told_if_asked_for() {
+    let (program, asked) = ("a_program_that_copies_what_nobody_wrote", ("PTXVM_TRACK_UNUSED_MEMORY", "1"));
+    let said = stderr_with(program, &[("PTXVM_TOOL", "initcheck"), asked]);
+    let expected = "warning[unused-memory]: nobody has written 156 bytes of allocation 1 (cuMemAlloc";
+    assert!(said.contains(expected) && said.contains(": the first is 100 bytes into it"), "{said}");
+    assert_eq!(said.matches("unused-memory").count(), 1, "{said}");
+    assert!(!stderr(program, "initcheck").contains("unused-memory"));
+    // The kernel writes a word of the first of four allocations. The last one is freed, the others are told when the process ends.
+    let said = stderr_with("a_program_with_faults_of_its_own", &[("PTXVM_TOOL", "initcheck"), asked]);
+    let told: Vec<_> = said.lines().filter(|line| line.contains("unused-memory")).collect();
+    assert_eq!(told.len(), 4, "{said}");
+    assert!(
+        told[0].contains("3000 bytes of allocation 5 ") && told[1].contains("60 bytes of allocation 2 "),
+        "{said}"
+    );
+    assert_eq!(stderr_with(program, &[("PTXVM_TOOL", "racecheck"), asked]), "");
+}
+
+#[test]
 fn launches_are_chosen_and_findings_suppressed() {
     let program = "a_program_that_reads_what_nobody_wrote";
     let found = |environment: &[(&str, &str)]| {

@@ -160,6 +160,23 @@ impl GlobalMemory {
         }
     }
 
+    /// The bytes of the allocation that begins here which nobody wrote: how many, and the first. `None` if there are none.
+    pub fn never_written(&self, base: u64) -> Option<(u64, u64)> {
+        let end = base + self.allocations.get(&base)?.bytes;
+        let (mut count, mut first, mut at) = (0, None, base);
+        while let Some((start, next)) = self.next_unwritten(at, end) {
+            count += next - start;
+            first = first.or(Some(start));
+            at = next;
+        }
+        Some((count, first?))
+    }
+
+    /// Where allocations begin.
+    pub fn bases(&self) -> impl Iterator<Item = u64> + '_ {
+        self.allocations.keys().copied()
+    }
+
     /// There are bytes that nobody wrote.
     pub fn has_unwritten(&self) -> bool {
         self.unwritten > 0
@@ -372,6 +389,18 @@ mod tests {
         memory.forget(third, 1);
         memory.free(third);
         assert!(!memory.has_unwritten() && memory.is_written(third, 1));
+    }
+
+    #[test]
+    fn what_is_never_written_is_counted() {
+        let (mut memory, base) = (GlobalMemory::default(), 1 << 40);
+        memory.allocate(base, 10_000);
+        assert_eq!(memory.never_written(base), Some((10_000, base)));
+        memory.write(base, 4);
+        memory.write(base + 5000, 1000);
+        assert_eq!(memory.never_written(base), Some((10_000 - 1004, base + 4)));
+        memory.write(base, 10_000);
+        assert_eq!((memory.never_written(base), memory.never_written(base + 1)), (None, None));
     }
 
     #[test]
