@@ -8,7 +8,6 @@ mod fragment;
 mod helpers;
 mod matrix;
 mod select;
-
 mod values;
 mod video;
 
