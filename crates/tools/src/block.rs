@@ -91,6 +91,8 @@ pub(crate) struct BlockOrder {
     copies: HashMap<u32, CopyOrder>,
     /// By thread: the number by which clocks know what it begins with `tcgen05`, and how often it has committed that.
     commits: HashMap<u32, (u16, Epoch)>,
+    /// By thread: the number by which clocks know what it did to mbarrier objects before its warp met in a collective operation.
+    uses: HashMap<u16, u16>,
     /// How many such numbers there are.
     numbers: u16,
 }
@@ -174,6 +176,7 @@ impl BlockOrder {
             barriers: HashMap::new(),
             objects: HashMap::new(),
             commits: HashMap::new(),
+            uses: HashMap::new(),
             numbers: 0,
             copies: HashMap::new(),
         }
@@ -195,6 +198,7 @@ impl BlockOrder {
         self.barriers.clear();
         self.objects.clear();
         self.commits.clear();
+        self.uses.clear();
         self.numbers = 0;
         self.copies.clear();
     }
@@ -404,6 +408,29 @@ impl BlockOrder {
             lanes_of(warp, lanes).for_each(|thread| insert(&mut set, thread));
             self.acquire_all(&set, &Arc::new(clock));
         }
+    }
+
+    /// Lanes of a warp met in an operation that orders no accesses (`match.sync`): each knows that the others have done with mbarrier objects
+    /// what they did before.
+    pub fn meet_in_collective(&mut self, warp: u32, lanes: u32) {
+        let (block, mut clock) = (self.index, Clock::default());
+        for thread in lanes_of(warp, lanes) {
+            let bound = self.advance(thread);
+            let numbers = &mut self.numbers;
+            let number = *self.uses.entry(thread as u16).or_insert_with(|| next_number(numbers));
+            clock.raise(block, number, bound);
+        }
+        let threads: Vec<u32> = lanes_of(warp, lanes).collect();
+        self.acquire_all(&set_of(&threads), &Arc::new(clock));
+    }
+
+    /// What a thread of this block did to an mbarrier object at a stamp is done when `thread` goes on now.
+    pub fn knows_use(&self, thread: u32, stamp: Stamp) -> bool {
+        stamp.block == self.index
+            && self
+                .uses
+                .get(&stamp.thread)
+                .is_some_and(|&number| self.knows(thread, Stamp { thread: number, ..stamp }))
     }
 
     /// Threads arrive at a barrier.

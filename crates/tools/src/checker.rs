@@ -10,6 +10,7 @@ use vm::{
     AccessEvent, AccessKind, AsyncEvent, AsyncStep, BarrierArrival, BarrierRelease, BarrierWait, BlockAccess,
     CopyGroupEvent, DeviceCall, DeviceFunction, EnterEvent, ExitEvent, FenceEvent, Launch, LaunchObserver,
     MbarrierEvent, MbarrierOp, ObserverHandle, OperationEvent, TensorMemoryEvent, WarpEvent, WarpKind,
+    WarpLane,
 };
 
 use crate::asynchronous::Asynchronous;
@@ -345,23 +346,20 @@ impl LaunchObserver for Checker {
                 self.tools.has(Tool::Synccheck) && !whole || self.values.has_undefined_registers()
             }
             WarpKind::Matrix => self.tools.has(Tool::Synccheck) && !whole,
-            WarpKind::Collective => false,
+            WarpKind::Collective => self.watches_memory() && self.asynchronous.ends_objects,
         }
     }
 
     fn warp(&mut self, event: &WarpEvent) {
         if event.kind == WarpKind::Sync {
-            let mut groups: Vec<(u32, u32, u32)> = Vec::new();
-            for lane in event.lanes {
-                let (warp, members) = (lane.thread / WARP, lane.members.unwrap_or(u32::MAX));
-                let bit = 1 << (lane.thread % WARP);
-                match groups.iter_mut().find(|group| (group.0, group.1) == (warp, members)) {
-                    Some(group) => group.2 |= bit,
-                    None => groups.push((warp, members, bit)),
-                }
+            self.races.meet(event.block, &groups_of(event.lanes));
+            return;
+        }
+        if event.kind == WarpKind::Collective {
+            // Without a member mask nobody waits for anybody.
+            if event.lanes.iter().all(|lane| lane.members.is_some()) {
+                self.races.meet_in_collective(event.block, &groups_of(event.lanes));
             }
-            let warps: Vec<(u32, u32)> = groups.iter().map(|&(warp, _, lanes)| (warp, lanes)).collect();
-            self.races.meet(event.block, &warps);
             return;
         }
         if event.kind == WarpKind::Shuffle {
@@ -530,6 +528,20 @@ impl LaunchObserver for Checker {
         self.findings.describe(|space, address| launch.describe(space, address, 1));
         self.races = Races::default();
     }
+}
+
+/// Lanes that meet: those of a warp that name the same members.
+fn groups_of(lanes: &[WarpLane]) -> Vec<(u32, u32)> {
+    let mut groups: Vec<(u32, u32, u32)> = Vec::new();
+    for lane in lanes {
+        let (warp, members) = (lane.thread / WARP, lane.members.unwrap_or(u32::MAX));
+        let bit = 1 << (lane.thread % WARP);
+        match groups.iter_mut().find(|group| (group.0, group.1) == (warp, members)) {
+            Some(group) => group.2 |= bit,
+            None => groups.push((warp, members, bit)),
+        }
+    }
+    groups.into_iter().map(|(warp, _, lanes)| (warp, lanes)).collect()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -65,6 +65,9 @@ impl<'a> Now<'a> {
             }
         }
         self.order.knows(thread, earlier.stamp())
+            || self.place.makes_or_ends_object()
+                && self.places[earlier.place as usize].is_of_object()
+                && self.order.knows_use(thread, earlier.stamp())
     }
 }
 

@@ -30,14 +30,22 @@ impl Place {
 
     /// Neither is torn or lost if both are made at the same time: they are morally strong (PTX ISA 8.6).
     pub fn is_strong_with(&self, other: &Place, scope: Scope) -> bool {
-        let is_of_object =
-            |place: &Place| matches!(place.kind, AccessKind::Mbarrier | AccessKind::MbarrierTest);
-        if (self.signal || other.signal) && is_of_object(self) && is_of_object(other) {
+        if (self.signal || other.signal) && self.is_of_object() && other.is_of_object() {
             // The hardware makes these, whatever scope a waiting thread has in mind.
             return self.is_strong() && other.is_strong();
         }
         let reaches = |place: &Place| scope == Scope::Cta || place.semantics.scope >= Some(scope);
         self.is_strong() && other.is_strong() && reaches(self) && reaches(other) && self.bytes == other.bytes
+    }
+
+    /// An operation on an mbarrier object.
+    pub fn is_of_object(&self) -> bool {
+        matches!(self.kind, AccessKind::Mbarrier | AccessKind::MbarrierTest)
+    }
+
+    /// `mbarrier.init` or `mbarrier.inval`.
+    pub fn makes_or_ends_object(&self) -> bool {
+        self.kind == AccessKind::Mbarrier && !self.is_strong()
     }
 
     /// A write of the thread itself.

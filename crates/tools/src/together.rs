@@ -9,7 +9,7 @@ use crate::clock::Stamp;
 use crate::meeting::found;
 use crate::now::Now;
 use crate::place::Place;
-use crate::race::Races;
+use crate::race::{Races, RunningBlock};
 use crate::segment::{How, even_address};
 use crate::shadow::{ROW_BYTES, Record, Shadow};
 
@@ -133,6 +133,15 @@ impl Races {
         }
         let order = &mut self.block(ctaid).order;
         warps.iter().for_each(|&(warp, lanes)| order.synchronize_lanes(warp, lanes));
+    }
+
+    /// Lanes met in an operation that orders nothing but what they did to mbarrier objects: there is something of that since the last barrier
+    /// where accesses are noted one by one.
+    pub fn meet_in_collective(&mut self, ctaid: [u32; 3], warps: &[(u32, u32)]) {
+        let RunningBlock { order, segment, .. } = self.block(ctaid);
+        if segment.is_apart() {
+            warps.iter().for_each(|&(warp, lanes)| order.meet_in_collective(warp, lanes));
+        }
     }
 
     /// A barrier of a block is complete.
