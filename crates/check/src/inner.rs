@@ -1,7 +1,7 @@
 //! Instructions that ptxas replaces by several others: what does not fit into one of those it calls by that one's name.
 
 use diag::{Code, Span};
-use isa::{Action, Effect, Form, Mod, Opcode, Rounding, Type};
+use isa::{Action, Effect, Form, Mod, Opcode, Rounding, Target, Type};
 
 use crate::body::BodyChecker;
 use crate::instruction::Context;
@@ -11,9 +11,10 @@ use crate::operand::{Base, Lowered, Value};
 impl BodyChecker<'_, '_> {
     /// Says which operand of an instruction, all of which fit their places, does not fit inside.
     pub(crate) fn check_inside(&mut self, context: &Context, operands: &[Lowered]) {
+        let target = self.module.target;
         let found = operands.iter().enumerate().find_map(|(i, lowered)| {
             let text = self.module.source.slice(lowered.span);
-            Some((does_not_fit(context, i, lowered, text)?, lowered.span))
+            Some((does_not_fit(context, target, i, lowered, text)?, lowered.span))
         });
         if let Some((message, span)) =
             matrix_without_code(context).zip(operands.first().map(|lowered| lowered.span))
@@ -32,10 +33,16 @@ impl BodyChecker<'_, '_> {
 }
 
 /// The instruction inside into which operand `i` does not fit.
-fn does_not_fit(context: &Context, i: usize, lowered: &Lowered, text: &str) -> Option<&'static str> {
+fn does_not_fit(
+    context: &Context,
+    target: Target,
+    i: usize,
+    lowered: &Lowered,
+    text: &str,
+) -> Option<&'static str> {
     let Context { form, picks, .. } = context;
     let address = match lowered.value {
-        Value::Address(Base::Register(_, ty), _) => ty.bits(),
+        Value::Address(Base::Register(_, ty), _) | Value::Tensor(Base::Register(_, ty), ..) => ty.bits(),
         _ => 64,
     };
     let (refused, inner) = match (form.opcode, form.action) {
@@ -47,12 +54,12 @@ fn does_not_fit(context: &Context, i: usize, lowered: &Lowered, text: &str) -> O
         (_, Action::Effect(Effect::TensorMapReplace)) => {
             (matches!(lowered.value, Value::Register(_, Type::F32)), "sub")
         }
-        (_, Action::Effect(Effect::CpAsyncBulk)) => {
-            // From another block's shared memory 32 bits do.
-            let from_global = picks.has(Mod::SharedCluster) && picks.has(Mod::Global);
-            (i < 2 && address < 64 && from_global, "mov")
+        (_, Action::Effect(Effect::CpAsyncBulk | Effect::CopyTensor)) => {
+            // From sm_120 on ptxas loads by another instruction, which has the addresses in registers of these sizes.
+            let least = if i == 1 { 64 } else { 32 };
+            let loads = picks.has(Mod::SharedCluster) && picks.has(Mod::Global);
+            (loads && target.number >= 120 && address < least, "mov")
         }
-        (_, Action::Effect(Effect::CopyTensor)) => (address < 32 && picks.has(Mod::SharedCluster), "mov"),
         (_, Action::Effect(Effect::StoreAsync)) => (address < 32, "mov"),
         (_, Action::Effect(Effect::Tex)) if picks.has(Mod::Grad) && picks.has(Mod::V4) => {
             let mut names = form.operands_with(picks).map(|spec| spec.name);
