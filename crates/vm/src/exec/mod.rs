@@ -374,6 +374,12 @@ impl<'l> Chunk<'l> {
             if !goes_on {
                 return Ok(false);
             }
+            if O::GIVES_WAY && block.turn_cost > REDUCTION_COST && self.launch.config.cooperative {
+                // Those who wait at a barrier of the grid see it over before the last one to come goes on, or what they do next would
+                // always be ordered behind that.
+                (*budget, *spinning) = (0, true);
+                return Ok(path.block <= from && !self.paths.is_empty());
+            }
             if path.block <= from {
                 // A turn of a loop.
                 if turn_cost > 0 {

@@ -16,6 +16,8 @@ use crate::stopwatch::Stopwatch;
 pub(crate) trait Observer {
     /// Somebody watches.
     const WATCHES: bool = true;
+    /// Blocks of a cooperative launch give their turns away wherever they may tell others something.
+    const GIVES_WAY: bool = false;
     /// Blocks begin: a chunk has its threads at the entry of the kernel, in this frame.
     #[inline(always)]
     fn start(&mut self, _chunk: &Chunk, _frame: u32, _mask: Mask) {}

@@ -427,6 +427,8 @@ impl ReadValues for Operands<'_, '_> {
 }
 
 impl Observer for Watcher {
+    const GIVES_WAY: bool = true;
+
     fn before(
         &mut self,
         chunk: &Chunk,
