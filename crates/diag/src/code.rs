@@ -316,6 +316,10 @@ codes! {
     RaceAtomic => "race-atomic",
     /// A plain write, and an asynchronous read of it without a fence between their proxies.
     RaceProxy => "race-proxy",
+    /// Shared memory of another block of the cluster, which may not have started.
+    ClusterStart => "cluster-start",
+    /// Shared memory of another block of the cluster, which may have ended.
+    ClusterExit => "cluster-exit",
     /// An asynchronous copy that its own thread has not waited for.
     CopyNotAwaited => "copy-not-awaited",
     /// Registers that an asynchronous instruction writes, before it was waited for.
@@ -338,6 +342,8 @@ codes! {
     DivergentAligned => "divergent-aligned",
     /// An mbarrier object is made where there is one.
     MbarrierInitAgain => "mbarrier-init-again",
+    /// Data is written over an mbarrier object.
+    MbarrierOverwritten => "mbarrier-overwritten",
     /// A value that nobody wrote decides something.
     Uninitialized => "uninitialized",
     /// A value that nobody wrote reaches an output.

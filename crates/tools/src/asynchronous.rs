@@ -38,6 +38,8 @@ pub(crate) struct Asynchronous {
     pub signals: HashSet<u32>,
     /// Something reads memory through the async proxy.
     pub reads: bool,
+    /// `mbarrier.init`
+    pub makes_objects: bool,
     /// `mbarrier.inval`
     pub ends_objects: bool,
     /// Operations on mbarrier objects with `.relaxed`: arrivals release nothing, and tests acquire nothing.
@@ -81,6 +83,7 @@ impl Asynchronous {
             }
             Effect::TensorCommit => drop(self.commits.insert(start)),
             Effect::Wgmma => drop(self.issues.insert(start, Issue::Product)),
+            Effect::Mbarrier if picks.has(Mod::Init) => self.makes_objects = true,
             Effect::Mbarrier if picks.has(Mod::Inval) => self.ends_objects = true,
             Effect::Mbarrier if picks.has(Mod::Relaxed) => drop(self.relaxed.insert(start)),
             Effect::TensorLd => drop(self.issues.insert(start, Issue::TensorLoad)),

@@ -83,6 +83,8 @@ pub(crate) struct BlockOrder {
     /// What each knows besides, and who knows anything.
     extra: Vec<Option<Arc<Clock>>>,
     with_extra: Vec<u32>,
+    /// What is over, though nothing orders it with what its threads do: relaxed arrivals at the barrier of the cluster.
+    pub passed: Clock,
     /// Threads that have ended.
     pub exited: Threads,
     pub exited_count: u32,
@@ -171,6 +173,7 @@ impl BlockOrder {
             common: Arc::default(),
             extra: vec![None; count],
             with_extra: Vec::new(),
+            passed: Clock::default(),
             exited: [0; 16],
             exited_count: 0,
             barriers: HashMap::new(),
@@ -194,6 +197,7 @@ impl BlockOrder {
         for thread in self.with_extra.drain(..) {
             self.extra[thread as usize] = None;
         }
+        self.passed = Clock::default();
         (self.exited, self.exited_count) = ([0; 16], 0);
         self.barriers.clear();
         self.objects.clear();
@@ -272,6 +276,17 @@ impl BlockOrder {
         }
         self.common.knows(stamp)
             || self.extra[thread as usize].as_ref().is_some_and(|extra| extra.knows(stamp))
+    }
+
+    /// A thread knows that another block has started.
+    pub fn knows_block(&self, thread: u32, other: u32) -> bool {
+        self.common.has(other) || self.extra[thread as usize].as_ref().is_some_and(|extra| extra.has(other))
+    }
+
+    /// What a thread of another block did at a stamp is done when the last thread of this one ends.
+    pub fn is_known_to_any(&self, stamp: Stamp) -> bool {
+        let mut extras = self.with_extra.iter().filter_map(|&thread| self.extra[thread as usize].as_ref());
+        self.common.knows(stamp) || self.passed.knows(stamp) || extras.any(|extra| extra.knows(stamp))
     }
 
     /// A copy of `batch` that a thread issued is done before what `thread` does now: the one waited for it, or the other has seen the phase of

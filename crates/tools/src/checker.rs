@@ -130,7 +130,28 @@ impl Checker {
     }
 
     fn watches_memory(&self) -> bool {
-        self.tools.has(Tool::Racecheck) || self.tools.has(Tool::Synccheck) && self.copies
+        let by_sync = self.copies || self.asynchronous.makes_objects;
+        self.tools.has(Tool::Racecheck) || self.tools.has(Tool::Synccheck) && by_sync
+    }
+
+    /// Accesses of the kind may be data that is written over mbarrier objects.
+    fn may_overwrite_objects(&self, kind: AccessKind, space: Space) -> bool {
+        self.asynchronous.makes_objects
+            && self.tools.has(Tool::Synccheck)
+            && space != Space::Global
+            && kind.writes()
+            && !matches!(kind, AccessKind::Mbarrier | AccessKind::MbarrierTest)
+    }
+
+    /// Looks for data that is written over mbarrier objects.
+    fn check_objects(&mut self, event: &AccessEvent) {
+        for lane in event.lanes.iter().filter(|lane| lane.space == Space::Shared) {
+            let uses = self.uses.get(&lane.owner);
+            if let Some(made) = uses.and_then(|uses| uses.object_in(lane.address, lane.bytes)) {
+                let here = (event.span, lane.thread);
+                self.add_misuse(lane.block, &Misuse::Overwritten { here, made });
+            }
+        }
     }
 
     /// Nobody has written this memory when the next launch begins.
@@ -222,6 +243,12 @@ impl LaunchObserver for Checker {
     }
 
     fn block_access(&mut self, access: &BlockAccess) -> ControlFlow<(), Threads> {
+        if self.may_overwrite_objects(access.kind, access.space)
+            && let Some(uses) = self.uses.get(&access.block)
+            && !access.parts(|address, bytes| uses.object_in(address, bytes).is_none())
+        {
+            return ControlFlow::Continue(*access.threads);
+        }
         if self.tools.has(Tool::Racecheck) && access.kind.writes() {
             self.usage.execute(self.races.index(access.block), access.span.start, access.threads);
         }
@@ -244,6 +271,9 @@ impl LaunchObserver for Checker {
                 lanes.iter().for_each(|lane| insert(&mut threads, lane.thread));
                 self.usage.execute(self.races.index(lanes[0].block), event.span.start, &threads);
             }
+        }
+        if self.may_overwrite_objects(event.kind, event.space) {
+            self.check_objects(event);
         }
         if self.watches_memory() {
             self.races.access(event);
@@ -426,7 +456,9 @@ impl LaunchObserver for Checker {
     }
 
     fn exit(&mut self, event: &ExitEvent) {
-        if self.races.exit(event.block, event.threads) {
+        let is_over = self.races.exit(event.block, event.threads);
+        self.take_absent();
+        if is_over {
             if self.tools.has(Tool::Racecheck) {
                 let known = self.usage.end_block(self.races.index(event.block), self.threads);
                 known.into_iter().for_each(|race| self.add_race(race));

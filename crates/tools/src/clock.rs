@@ -8,6 +8,9 @@ pub(crate) type Epoch = u32;
 /// Threads from this index on are no threads of the block: each stands for an mbarrier object, whose epoch is its phase.
 pub(crate) const OBJECTS: u16 = 1024;
 
+/// Stands for a block's start.
+pub(crate) const STARTED: u16 = u16::MAX;
+
 /// When a thread did something: in which of its epochs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
@@ -35,6 +38,11 @@ struct View {
 impl Clock {
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
+    }
+
+    /// Something that the block has done is known.
+    pub fn has(&self, block: u32) -> bool {
+        self.blocks.contains_key(&block)
     }
 
     /// What happened at the stamp happens before.

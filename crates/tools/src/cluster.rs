@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::block::{BlockOrder, Threads, contains, insert};
-use crate::clock::Clock;
+use crate::clock::{Clock, STARTED};
 
 /// Who has come to the barrier of a cluster in its current phase.
 #[derive(Default)]
@@ -17,6 +17,9 @@ pub(crate) struct ClusterOrder {
     clock: Clock,
     /// The same of the phase before.
     over: Arc<Clock>,
+    /// What was done before relaxed arrivals, in this phase and in the one before.
+    passed: Clock,
+    passed_over: Clock,
 }
 
 impl ClusterOrder {
@@ -25,7 +28,10 @@ impl ClusterOrder {
         let arrived = self.arrived.entry(order.index).or_default();
         for &thread in threads {
             insert(arrived, thread);
-            if !relaxed {
+            if relaxed {
+                order.release(thread, &mut self.passed);
+                self.clock.raise(order.index, STARTED, 1);
+            } else {
                 order.release(thread, &mut self.clock);
             }
         }
@@ -41,14 +47,18 @@ impl ClusterOrder {
         if !self.over.is_empty() {
             order.acquire_all(&early, &self.over);
         }
+        if early != [0; 16] {
+            order.passed.join(&self.passed_over);
+        }
         let known = self.late.entry(order.index).or_default();
         known.iter_mut().zip(&late).for_each(|(known, late)| *known |= late);
     }
 
-    /// The phase is over: returns who waited for that, by block, and what they learn.
-    pub fn complete(&mut self) -> (HashMap<u32, Threads>, Arc<Clock>) {
+    /// The phase is over: returns who waited for that, by block, what they learn, and what is over, too.
+    pub fn complete(&mut self) -> (HashMap<u32, Threads>, Arc<Clock>, Clock) {
         self.arrived.clear();
         self.over = Arc::new(std::mem::take(&mut self.clock));
-        (std::mem::take(&mut self.late), Arc::clone(&self.over))
+        self.passed_over = std::mem::take(&mut self.passed);
+        (std::mem::take(&mut self.late), Arc::clone(&self.over), self.passed_over.clone())
     }
 }

@@ -154,6 +154,10 @@ kinds! {
     RaceAtomic Racecheck Error,
     /// A thread writes what an asynchronous copy or a product reads, and no fence is between the proxies.
     RaceProxy Racecheck Error,
+    /// A thread accesses shared memory of another block of its cluster, which may not have started.
+    ClusterStart Racecheck Error,
+    /// A thread accesses shared memory of another block of its cluster, which may have ended.
+    ClusterExit Racecheck Error,
     /// A thread uses what its own asynchronous copy writes, or changes what it reads, before it has waited for it.
     CopyNotAwaited Synccheck Error,
     /// A thread reads a register that an asynchronous instruction writes before it has waited for that.
@@ -176,6 +180,8 @@ kinds! {
     DivergentAligned Synccheck Error,
     /// An mbarrier object is made where there is one.
     MbarrierInitAgain Synccheck Error,
+    /// A thread writes data over an mbarrier object.
+    MbarrierOverwritten Synccheck Error,
     /// A register, or memory, that nobody wrote decides something.
     Uninitialized Initcheck Error,
     /// Memory that nobody wrote reaches an output.

@@ -12,6 +12,7 @@ mod cluster;
 mod finding;
 mod groups;
 mod init;
+mod lifetime;
 mod meeting;
 mod now;
 mod pending;

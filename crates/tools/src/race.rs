@@ -12,6 +12,7 @@ use vm::{AccessEvent, AccessKind, AsyncStep, Completion, CopyGroup, LaneAccess};
 use crate::block::BlockOrder;
 use crate::clock::Stamp;
 use crate::cluster::ClusterOrder;
+use crate::lifetime::Lifetimes;
 use crate::meeting::{Race, found};
 use crate::now::Now;
 use crate::place::{Extents, Place};
@@ -91,6 +92,7 @@ pub(crate) struct Races {
     pub only_copies: bool,
     pub waits: Waits,
     pub proxies: Proxies,
+    pub lifetimes: Lifetimes,
     /// Blocks that have ended, to become others.
     spare_blocks: Vec<RunningBlock>,
     /// Addresses of an access; used again and again.
@@ -154,10 +156,12 @@ impl Races {
     /// The barrier of a cluster is complete.
     pub fn complete_cluster(&mut self, ctaid: [u32; 3]) {
         let Some(cluster) = self.clusters.get_mut(&self.extents.cluster_of(ctaid)) else { return };
-        let (late, clock) = cluster.complete();
+        let (late, clock, passed) = cluster.complete();
         for (block, threads) in late {
             let ctaid = self.ctaid(block);
-            self.block(ctaid).order.acquire_all(&threads, &clock);
+            let order = &mut self.block(ctaid).order;
+            order.acquire_all(&threads, &clock);
+            order.passed.join(&passed);
         }
     }
 
@@ -242,6 +246,10 @@ impl Races {
                 let reduction = self.reductions.contains(&span.start);
                 let place =
                     self.place(Place { span, kind, semantics, space, bytes, work, signal, reduction });
+                if space == Space::Shared && owner != ctaid {
+                    let (owner, at_once) = (self.index(owner), event.completion == Completion::AtOnce);
+                    self.lifetimes.visit(&block.order, owner, &event.lanes[run.clone()], place, at_once);
+                }
                 if plain || work == Some(Work::Copy) {
                     self.note_all(&mut block, event, run, place);
                 } else {
@@ -487,6 +495,7 @@ impl Races {
         block.order.exit(threads);
         let over = block.order.exited_count >= block.order.threads;
         if over && let Some(block) = self.blocks.remove(&index) {
+            self.lifetimes.end_block(index, &block.order);
             self.spare_blocks.push(*block);
             self.waits.end_block(index);
             self.proxies.end_block(index);

@@ -1,6 +1,6 @@
 //! synccheck: barriers and warp-level operations that are not used as the manual asks.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use diag::Span;
 use vm::{BarrierArrival, WarpEvent, WarpKind};
@@ -41,6 +41,10 @@ pub(crate) enum Misuse {
         here: (Span, u32),
         before: (Span, u32),
     },
+    Overwritten {
+        here: (Span, u32),
+        made: (Span, u32),
+    },
 }
 
 /// Where lanes are that do not come to a barrier with others of their warp, and one of their threads.
@@ -70,8 +74,11 @@ pub(crate) struct BlockUse {
     /// Where threads have ended, and which.
     exits: Vec<(Span, Threads)>,
     /// Mbarrier objects, and who made them.
-    objects: HashMap<u64, (Span, u32)>,
+    objects: BTreeMap<u64, (Span, u32)>,
 }
+
+/// The size of an mbarrier object.
+const OBJECT_BYTES: u64 = 8;
 
 /// The lanes of a warp in a set.
 fn warp(set: &Threads, warp: u32) -> u32 {
@@ -199,6 +206,12 @@ impl BlockUse {
         if let Some(before) = self.objects.insert(address, here) {
             found.push(Misuse::ObjectAgain { here, before });
         }
+    }
+
+    /// The object that has some of so many bytes: who made it.
+    pub fn object_in(&self, address: u64, bytes: u64) -> Option<(Span, u32)> {
+        let first = address.saturating_sub(OBJECT_BYTES - 1);
+        self.objects.range(first..address.saturating_add(bytes)).next().map(|(_, &made)| made)
     }
 
     pub fn end_object(&mut self, address: u64) {

@@ -86,6 +86,7 @@ impl Checker {
         for race in std::mem::take(&mut self.races.found) {
             self.add_race(race);
         }
+        self.take_absent();
     }
 
     /// Whether it matters what a thread reads at a place.
@@ -423,6 +424,7 @@ impl Checker {
             Misuse::Inactive { .. } => FindingKind::InactiveLane,
             Misuse::Aligned { .. } => FindingKind::DivergentAligned,
             Misuse::ObjectAgain { .. } => FindingKind::MbarrierInitAgain,
+            Misuse::Overwritten { .. } => FindingKind::MbarrierOverwritten,
         };
         let (first, second, what, missing) = match *misuse {
             Misuse::Divergent { here, absent, elsewhere } => {
@@ -484,6 +486,12 @@ impl Checker {
                 Some(site(before, "made the object")),
                 "makes an mbarrier object where there is one".to_owned(),
                 "`mbarrier.inval` before",
+            ),
+            Misuse::Overwritten { here, made } => (
+                site(here, "writes data"),
+                Some(site(made, "made the object")),
+                "writes data over an mbarrier object".to_owned(),
+                "`mbarrier.inval` before, or other memory",
             ),
         };
         let message = format!("{} {what}", self.who(&first));

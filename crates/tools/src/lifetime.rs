@@ -1,0 +1,83 @@
+//! Shared memory of the other blocks of a cluster: it is there once they have started, and as long as they have not ended (PTX ISA, "Cluster of
+//! Cooperative Thread Arrays"). What an accessing thread knows of the one, and the owner of the other, is read off what orders.
+
+use std::collections::HashMap;
+
+use isa::Space;
+use vm::LaneAccess;
+
+use crate::block::BlockOrder;
+use crate::checker::Checker;
+use crate::clock::{Epoch, Stamp};
+use crate::finding::{FindingKind, Site, Tool};
+
+/// An access to the shared memory of a block that may not be there.
+pub(crate) struct Absent {
+    kind: FindingKind,
+    lane: LaneAccess,
+    place: u32,
+}
+
+/// Who accesses a block: a place, and a thread of another block.
+type Visitor = (u32, u32, u32);
+
+/// Blocks of clusters, and who accesses their shared memory.
+#[derive(Default)]
+pub(crate) struct Lifetimes {
+    /// By block: the last access of each.
+    visitors: HashMap<u32, HashMap<Visitor, (Epoch, LaneAccess)>>,
+    found: Vec<Absent>,
+}
+
+impl Lifetimes {
+    /// Threads of a block access the shared memory of another one; `stays`: whoever comes behind them knows that it is done.
+    pub fn visit(&mut self, order: &BlockOrder, owner: u32, lanes: &[LaneAccess], place: u32, stays: bool) {
+        for lane in lanes {
+            if !order.knows_block(lane.thread, owner) {
+                self.found.push(Absent { kind: FindingKind::ClusterStart, lane: *lane, place });
+            }
+            // Where it has ended already the launch ends, too.
+            if stays {
+                let of_owner = self.visitors.entry(owner).or_default();
+                of_owner.insert((place, order.index, lane.thread), (order.epoch(lane.thread), *lane));
+            }
+        }
+    }
+
+    /// A block has ended: all that others did to its shared memory must be before that.
+    pub fn end_block(&mut self, index: u32, order: &BlockOrder) {
+        for ((place, block, thread), (epoch, lane)) in self.visitors.remove(&index).unwrap_or_default() {
+            let stamp = Stamp { block, thread: thread as u16, epoch };
+            if !order.is_known_to_any(stamp) {
+                self.found.push(Absent { kind: FindingKind::ClusterExit, lane, place });
+            }
+        }
+    }
+}
+
+impl Checker {
+    /// Words what was found of blocks that may not be there.
+    pub(crate) fn take_absent(&mut self) {
+        for Absent { kind, lane, place } in std::mem::take(&mut self.races.lifetimes.found) {
+            if !self.tools.has(Tool::Racecheck) {
+                continue;
+            }
+            let place = &self.races.places[place as usize];
+            let site = Site::new(place.span, lane.block, lane.thread, place.access());
+            let [x, y, z] = lane.owner;
+            let (what, missing) = match kind {
+                FindingKind::ClusterStart => ("not have started", "before it"),
+                _ => ("have ended", "behind it, to which that block comes, too"),
+            };
+            let who = self.who(&site);
+            let address = self.races.shared_address(Space::Shared, lane.owner, lane.address);
+            self.findings.add(kind, &self.kernel, (site, None), |finding| {
+                finding.message = format!(
+                    "{who} accesses shared memory of block ({x},{y},{z}) of its cluster, which may {what}"
+                );
+                (finding.space, finding.address) = (Some(Space::Shared), Some(address));
+                finding.missing = format!("a barrier of the cluster {missing}");
+            });
+        }
+    }
+}
