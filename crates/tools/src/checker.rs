@@ -433,7 +433,7 @@ impl LaunchObserver for Checker {
             }
             MbarrierOp::Test { .. } => {
                 if event.over && !is_relaxed {
-                    self.races.wait_object(block, thread, owner, address);
+                    self.races.wait_object(block, thread, owner, address, event.later);
                 }
                 return;
             }

@@ -173,9 +173,9 @@ impl Races {
         *self.block(owner).order.arrivals(object) = arrivals;
     }
 
-    /// A thread has seen that a phase of an mbarrier object is over.
-    pub fn wait_object(&mut self, ctaid: [u32; 3], thread: u32, owner: [u32; 3], object: u64) {
-        let over = self.block(owner).order.object_over(object);
+    /// A thread has seen that a phase of an mbarrier object is over, and so many later ones.
+    pub fn wait_object(&mut self, ctaid: [u32; 3], thread: u32, owner: [u32; 3], object: u64, later: u32) {
+        let over = self.block(owner).order.object_over(object, later);
         self.block(ctaid).order.acquire(thread, &over);
     }
 

@@ -4,12 +4,16 @@
 //! race is possible, and not with whom: if one is, the accesses are noted one by one, from a log ([`crate::race`]), and so is what follows
 //! until the next barrier.
 
+mod marks;
+
 use vm::{BlockAccess, BlockAddresses, LaneAccess};
 
-use crate::block::{BlockOrder, Threads, WARP, contains, members};
+use crate::block::{BlockOrder, Threads, contains, members};
 
 use crate::clock::Epoch;
 use crate::pending::{Pending, Piece};
+pub(crate) use marks::How;
+use marks::{ATOMIC, MARKS, Met, SEVERAL};
 
 /// An access of several threads to come back to.
 #[derive(Clone, Copy)]
@@ -93,100 +97,6 @@ pub(crate) fn even_address(start: u64, (width, step, pitch): (u32, u64, u64), th
     let (column, row) = (u64::from(thread % width), u64::from(thread / width));
     start.wrapping_add(column.wrapping_mul(step)).wrapping_add(row.wrapping_mul(pitch))
 }
-
-/// How a word is accessed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum How {
-    Read,
-    Write,
-    /// By atomic operations, which may meet.
-    Atomic,
-}
-
-impl How {
-    /// Marks a word as accessed by a thread. True if that could race with what its marks say.
-    #[inline(always)]
-    fn races(self, now: u32, own: u32, write: &mut u32, other: &mut u32) -> bool {
-        let is_written = *write >= now && *write != own;
-        match self {
-            How::Read => {
-                let races = is_written || *other == now + ATOMIC;
-                *other = if *other < now || *other == own { own } else { now + SEVERAL };
-                races
-            }
-            How::Write => {
-                *write = own;
-                is_written || *other >= now && *other != own
-            }
-            How::Atomic => {
-                let races = is_written || *other >= now && *other != now + ATOMIC;
-                *other = now + ATOMIC;
-                races
-            }
-        }
-    }
-
-    /// The same where warps have met since the segment began.
-    fn races_since(self, met: &Met, now: u32, thread: u32, write: &mut u32, other: &mut u32) -> bool {
-        let own = now + thread;
-        let is_written = met.is_apart(*write, thread);
-        match self {
-            How::Read => {
-                let races = is_written || *other >= met.first && *other % MARKS == ATOMIC;
-                *other = match () {
-                    () if !met.is_apart(*other, thread) => own,
-                    () if warp_of(*other) == Some(thread / WARP) => now + SEVERAL_OF_WARP + thread / WARP,
-                    () => now + SEVERAL,
-                };
-                races
-            }
-            How::Write => {
-                *write = own;
-                is_written || met.is_apart(*other, thread)
-            }
-            How::Atomic => {
-                let races = is_written || *other >= met.first && *other % MARKS != ATOMIC;
-                *other = now + ATOMIC;
-                races
-            }
-        }
-    }
-}
-
-/// When the warps of a block met last in a segment.
-struct Met {
-    /// Marks from here on are of this segment.
-    first: u32,
-    /// By warp: its marks below are of accesses that all its lanes come behind.
-    warps: [u32; 32],
-}
-
-impl Met {
-    /// A mark is of this segment, and of an access that is not surely before what the thread does now.
-    fn is_apart(&self, mark: u32, thread: u32) -> bool {
-        let warp = thread / WARP;
-        mark >= self.first
-            && mark % MARKS != thread
-            && !(warp_of(mark) == Some(warp) && mark < self.warps[warp as usize % 32])
-    }
-}
-
-/// The warp whose lanes a mark is of, if they are of one.
-fn warp_of(mark: u32) -> Option<u32> {
-    match mark % MARKS {
-        thread if thread < SEVERAL => Some(thread / WARP),
-        several if several >= SEVERAL_OF_WARP => Some(several - SEVERAL_OF_WARP),
-        _ => None,
-    }
-}
-
-/// Words are marked with the number of the segment, or of its part between two meetings of warps, and one of these, or the index of a
-/// thread.
-const SEVERAL: u32 = 1024;
-const ATOMIC: u32 = 1025;
-/// From here on lanes of one warp.
-const SEVERAL_OF_WARP: u32 = 1026;
-const MARKS: u32 = 2048;
 
 /// All words are accessed by one thread: more of them than any access has.
 const ONE_THREAD: u32 = 31;

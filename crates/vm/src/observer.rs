@@ -479,6 +479,8 @@ pub struct MbarrierEvent {
     pub completes: bool,
     /// The phase that was looked at is over.
     pub over: bool,
+    /// So many later ones are, too.
+    pub later: u32,
 }
 
 /// Threads of a block end.

@@ -75,6 +75,8 @@ pub(super) struct Foreseen {
     pub completes: bool,
     /// The phase that is looked at is over.
     pub over: bool,
+    /// So many later ones are, too.
+    pub later: u32,
 }
 
 /// Threads that wait at mbarrier objects in vain.
@@ -209,13 +211,21 @@ impl Chunk<'_> {
         let before = State::unpack(words[place].1);
         let exists = before.expected != 0 || before.pending != 0;
         let Ok((word, result)) = apply(op, words[place].1, value) else {
-            return Some(Foreseen { exists, completes: false, over: false });
+            return Some(Foreseen { exists, completes: false, over: false, later: 0 });
         };
         words[place].1 = word;
         let after = State::unpack(word);
         let changes = !matches!(op, MbarrierOp::Init | MbarrierOp::Invalidate);
         let over = matches!(op, MbarrierOp::Test { .. }) && result != 0;
-        Some(Foreseen { exists, completes: changes && after.phase != before.phase, over })
+        // A state names its phase, a parity always the latest that is over.
+        let later = match op {
+            MbarrierOp::Test { parity: false } if over => {
+                before.phase.wrapping_sub(value >> 61).wrapping_sub(1) & 7
+            }
+            _ => 0,
+        };
+        let completes = changes && after.phase != before.phase;
+        Some(Foreseen { exists, completes, over, later: later as u32 })
     }
 
     fn write_results(&mut self, op: &Mbarrier, active: &Active, results: &[u64; CHUNK_LANES]) {

@@ -282,7 +282,7 @@ impl Watcher {
             let foreseen = match op {
                 // The arrival is one more than the phase waits for, and makes up for itself.
                 MbarrierOp::ArriveAfterCopies { counted: true } => {
-                    Some(Foreseen { exists: true, completes: false, over: false })
+                    Some(Foreseen { exists: true, completes: false, over: false, later: 0 })
                 }
                 op => chunk.foresee_mbarrier(op, value, address.space, inner, shared, &mut words),
             };
@@ -300,6 +300,7 @@ impl Watcher {
                 exists: foreseen.exists,
                 completes: foreseen.completes,
                 over: foreseen.over,
+                later: foreseen.later,
             };
             self.observer.tell(|observer| observer.mbarrier(&event));
         };
