@@ -23,8 +23,8 @@ impl Checker<'_> {
     /// Looks at a module without errors.
     pub(crate) fn assemble(&mut self) {
         let narrow = self.narrow_addresses();
-        if !self.says_address_size && !narrow.is_empty() {
-            self.address_size = 32;
+        if !self.says_address_size && narrow.is_empty() {
+            self.address_size = 64;
         }
         if self.options.assembly == Assembly::FrontEnd {
             return;

@@ -34,7 +34,7 @@ pub(crate) struct Checker<'a> {
     /// Functions that are aliases, and what of.
     aliases: HashMap<FuncId, FuncId>,
     pub(crate) address_size: u32,
-    /// There is an `.address_size`.
+    /// There is an `.address_size`. If not, ptxas checks instructions as with one of 32, and makes code for 64.
     pub(crate) says_address_size: bool,
     /// `.version` or `.target` is missing, which the parser reports.
     pub(crate) headless: bool,
@@ -57,7 +57,7 @@ impl<'a> Checker<'a> {
             version: Version::MAX,
             target: Target::sm(u16::MAX),
             independent_samplers: false,
-            address_size: 64,
+            address_size: 32,
             says_address_size: false,
             headless: false,
             variables: Vec::new(),

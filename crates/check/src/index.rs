@@ -50,7 +50,8 @@ impl<'a> BodyChecker<'_, 'a> {
 
     /// The type of an address of the module.
     fn address_type(&self) -> Type {
-        if self.module.address_size == 32 { Type::U32 } else { Type::U64 }
+        let narrow = self.module.says_address_size && self.module.address_size == 32;
+        if narrow { Type::U32 } else { Type::U64 }
     }
 
     /// A register with the address of the element behind `more` others from `index` on. As in the code that ptxas makes of it, the index
