@@ -151,8 +151,9 @@ fn what_is_no_token() {
     let source =
         SourceFile::from_bytes("f", [HEADER.as_bytes(), b"// \xff\n.file 1 \"\xfe\"\n\xff\xff\xff"].concat());
     let (_, diagnostics) = syntax::parse(&source);
-    assert_eq!(diagnostics.len(), 1);
-    assert_eq!(source.position(diagnostics[0].span.start).line, 6);
+    // In comments anything may stand, in strings ASCII only.
+    let lines: Vec<u32> = diagnostics.iter().map(|d| source.position(d.span.start).line).collect();
+    assert_eq!(lines, [5, 6]);
     // A message quotes a part of what is too long to quote.
     let long = in_module(&format!(".entry f() {{ foo a {}; }}", "x".repeat(100_000)));
     assert!(long[0].ends_with("xxx...'") && long[0].len() < 600, "{long:?}");
