@@ -65,7 +65,7 @@ impl Checker<'_> {
             false => "32-Bit compilation is no longer supported",
         };
         if self.address_size == 32 {
-            let help = "ptxvm runs it all the same, ptxas from 12.0 on and GPUs do not";
+            let help = "ptxvm runs it all the same; ptxas 13.5 makes no code of it";
             return said.push(Diagnostic::warning(Code::NarrowAddress, Span::at(0), message).help(help));
         }
         let Some(&first) = narrow.first() else { return };

@@ -55,6 +55,7 @@ impl<'a> Checker<'a> {
             if value.is_empty() {
                 let message = format!("Argument(s) to pragma '{name}' cannot be empty");
                 self.sink.last_error(Code::IllegalPragma, span, message);
+                // Of a frequency it says both.
                 if name != "frequency" {
                     continue;
                 }

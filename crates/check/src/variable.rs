@@ -98,11 +98,12 @@ impl<'a> Checker<'a> {
     pub(crate) fn attributes(&mut self, attributes: &[Attribute<'a>]) {
         for attribute in attributes {
             let (name, span) = (attribute.name.text, attribute.name.span);
-            let unified = name == "unified";
-            let (version, target) = if unified { ((8, 0), 90) } else { ((4, 0), 30) };
-            let feature = if unified { ".unified" } else { ".attribute" };
-            self.need(span, feature, Some(Version::new(version.0, version.1)), None);
-            self.need(span, &format!(".{name}"), None, Some(Target::sm(target)));
+            if name == "unified" {
+                self.need(span, ".unified", Some(Version::new(8, 0)), Some(Target::sm(90)));
+            } else {
+                self.need(span, ".attribute", Some(Version::new(4, 0)), None);
+                self.need(span, ".managed", None, Some(Target::sm(30)));
+            }
         }
     }
 
