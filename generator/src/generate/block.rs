@@ -170,8 +170,9 @@ impl Generator<'_, '_> {
             _ => {
                 let counts: Vec<usize> = (1..=warps).filter(|count| warps.is_multiple_of(*count)).collect();
                 let (count, same) = (32 * *self.random.pick(&counts), 1 + self.random.below(3));
+                // All meet between the two: warps that ran ahead could come twice, and leave one without a partner.
                 let again = if self.random.percent(50) {
-                    format!("{red}.{operation} {result}, {barrier}, {count}, {not}%tp;\n")
+                    format!("{red}.{operation} {result}, {barrier}, {count}, {not}%tp;\nbar.sync 15;\n")
                 } else {
                     String::new()
                 };
