@@ -265,7 +265,11 @@ impl BodyChecker<'_, '_> {
         match lowered.value {
             Value::Register(id, register) if action == isa::Action::Effect(Effect::IsSpaceP) => {
                 let fits = [Type::U32, Type::U64].into_iter().any(|ty| register_allowed(ty, register, false));
-                if fits { Verdict::Fits(Operand::Reg(id)) } else { Verdict::Mismatch }
+                if fits && register != Type::F16x2 {
+                    Verdict::Fits(Operand::Reg(id))
+                } else {
+                    Verdict::Mismatch
+                }
             }
             Value::Indexed(_) if place.context.picks.has(isa::Mod::To) => Verdict::Mismatch,
             Value::Symbol(symbol) | Value::Indexed(symbol) if matches!(action, isa::Action::Effect(_)) => {

@@ -77,6 +77,7 @@ impl<'a> Checker<'a> {
             has_plain_offset: false,
             refused: Vec::new(),
         };
+        checker.declare_per_function();
         checker.declare_params(node);
         checker.statements(&block.statements);
         // Whoever runs off the end returns.
@@ -99,6 +100,17 @@ impl<'a> BodyChecker<'_, 'a> {
         for packed in self.vector_returns.clone() {
             self.pack(&packed, span);
         }
+    }
+
+    /// Registers and local memory declared outside functions, in a scope around the function's own.
+    fn declare_per_function(&mut self) {
+        let declarations = std::mem::take(&mut self.module.per_function);
+        for node in &declarations {
+            let place = Place { scopes: &mut self.scopes, function: self.function };
+            self.module.variables(node, Some(place));
+        }
+        self.module.per_function = declarations;
+        self.scopes.push(Scope::default());
     }
 
     fn declare_params(&mut self, node: &FunctionTree<'a>) {

@@ -58,6 +58,11 @@ impl<'a> BodyChecker<'_, 'a> {
         let parts = parts(node);
         self.returned_vectors.clear();
         let Some(callee) = parts.callee else { return };
+        if !self.module.per_function.is_empty() {
+            let message = "ptxvm has no variables in .reg or .local state space that functions share";
+            let help = "declare them inside the functions, and pass what they share as parameters";
+            self.sink().error(Code::Unsupported, node.span, message).help(help);
+        }
         let Some(Called { target, signatures, prototype }) = self.callee(callee, &parts, node.span) else {
             return;
         };

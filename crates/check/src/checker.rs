@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use diag::{Code, SourceFile, Span};
 use isa::{Opaque, Target, Type, Version};
 use syntax::Tree;
-use syntax::tree::{Item, Linkage as LinkageTree, LinkageKind, Name};
+use syntax::tree::{Item, Linkage as LinkageTree, LinkageKind, Name, Variable as VariableTree};
 
 use crate::Options;
 use crate::context::Sink;
@@ -40,6 +40,10 @@ pub(crate) struct Checker<'a> {
     pub(crate) headless: bool,
     pub(crate) variables: Vec<Variable>,
     pub(crate) functions: Vec<Function>,
+    /// Declarations of registers and local memory outside functions: every function has its own.
+    pub(crate) per_function: Vec<VariableTree<'a>>,
+    /// ptxas warns of the first of them only.
+    pub(crate) warned_of_scope: bool,
     /// The names of the module.
     pub(crate) globals: Scope<'a>,
     /// Suggestions made so far: each looks at every name in sight, so a file of nothing but errors gets a limited number.
@@ -62,6 +66,8 @@ impl<'a> Checker<'a> {
             headless: false,
             variables: Vec::new(),
             functions: Vec::new(),
+            per_function: Vec::new(),
+            warned_of_scope: false,
             globals: Scope::default(),
             suggestions: 0,
             files: HashSet::new(),

@@ -34,6 +34,12 @@ impl<'a> Checker<'a> {
             self.misplaced(node.linkage.as_ref().map_or(node.span, |l| l.span), word);
         }
         let (parameters, has_body) = (node.parameters.as_deref(), node.body.is_some());
+        if is_entry && parameters.is_some_and(|list| !list.is_empty()) {
+            self.need(node.name.span, "kernel parameter list", Some(Version::new(1, 4)), None);
+        }
+        if is_entry && !has_body {
+            self.need(node.name.span, "kernel function prototype", Some(Version::new(3, 0)), None);
+        }
         let (params, returns) = self.signature(parameters, node.returns.as_deref(), owner, has_body);
         if is_entry {
             if has_body {

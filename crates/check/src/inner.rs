@@ -3,12 +3,30 @@
 use diag::{Code, Span};
 use isa::{Action, Effect, Form, Mod, Opcode, Rounding, Target, Type};
 
+use crate::Assembly;
 use crate::body::BodyChecker;
 use crate::instruction::Context;
 use crate::literal::Const;
 use crate::operand::{Base, Lowered, Value};
 
 impl BodyChecker<'_, '_> {
+    /// The first address of code to which something is added: ptxas finds that there is no such thing when it makes code.
+    fn code_address(&self, operands: &[Lowered]) -> Option<(String, Span)> {
+        if self.module.options.assembly == Assembly::FrontEnd {
+            return None;
+        }
+        let (what, name, span) = operands.iter().find_map(|lowered| match lowered.value {
+            Value::Label(id, offset) if offset != 0 => {
+                Some(("label", &self.body.labels[id.index()].name, lowered.span))
+            }
+            Value::Function(id, offset) if offset != 0 => {
+                Some(("function", &self.module.functions[id.index()].name, lowered.span))
+            }
+            _ => None,
+        })?;
+        Some((format!("Cannot take address of {what} '{name}' in arithmetic expressions"), span))
+    }
+
     /// Says which operand of an instruction, all of which fit their places, does not fit inside.
     pub(crate) fn check_inside(&mut self, context: &Context, operands: &[Lowered]) {
         let target = self.module.target;
@@ -16,7 +34,13 @@ impl BodyChecker<'_, '_> {
             let text = self.module.source.slice(lowered.span);
             Some((does_not_fit(context, target, i, lowered, text)?, lowered.span))
         });
-        if let Some((message, span)) =
+        if let Some((message, span)) = self.code_address(operands) {
+            self.sink().error(Code::IllegalExpression, span, message);
+        } else if let Some(span) = tensor_symbol(context, operands) {
+            let message = "Argument 1 of instruction 'add': must be register";
+            let help = "tensor memory has no variables: an address in it is in a register";
+            self.sink().error(Code::RegisterExpected, span, message).help(help);
+        } else if let Some((message, span)) =
             matrix_without_code(context).zip(operands.first().map(|lowered| lowered.span))
         {
             let help = "ptxas knows this shape and has no code for it with this type";
@@ -30,6 +54,14 @@ impl BodyChecker<'_, '_> {
             self.sink().error(Code::ArgumentsMismatch, span, message).help(help);
         }
     }
+}
+
+/// The variable that an instruction of tensor memory has for its address, which ptxas adds to its offset.
+fn tensor_symbol(context: &Context, operands: &[Lowered]) -> Option<Span> {
+    let Action::Effect(effect) = context.form.action else { return None };
+    let adds = matches!(effect, Effect::TensorLd | Effect::TensorSt | Effect::TensorCp | Effect::TensorShift);
+    let is_symbol = |lowered: &&Lowered| matches!(lowered.value, Value::Address(Base::Symbol(_), _));
+    operands.iter().find(is_symbol).filter(|_| adds).map(|lowered| lowered.span)
 }
 
 /// The instruction inside into which operand `i` does not fit.

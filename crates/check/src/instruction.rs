@@ -68,6 +68,7 @@ impl<'a> BodyChecker<'_, 'a> {
         self.names_tensor = picks.has(isa::Mod::Tensor);
         let operands: SmallVec<[Lowered; 6]> = node.operands.iter().map(|tree| self.lower(tree)).collect();
         self.report_vector_sizes();
+        self.report_unlike_elements(&operands, &selection.name);
         let negation = self.negation(&operands, form, &selection.picks);
         if let Some(message) = crate::required::saturates_twice(node) {
             self.sink().error_at(Stage::Count, Code::IllegalModifier, head(node), message);
@@ -131,7 +132,7 @@ impl<'a> BodyChecker<'_, 'a> {
             self.cache_policy(node, &operands, form, &selection);
             return self.report_last(node, &selection, &SelectError::Arguments { form: id });
         }
-        let Fitted { operands: checked, complaints } = match self.fit_all(&operands, form, &selection) {
+        let Fitted { operands: checked, mut complaints } = match self.fit_all(&operands, form, &selection) {
             Ok(fitted) => fitted,
             Err((lowered, spec)) => {
                 let Some((other, fitted)) = self.fit_overload(node, &operands, form, &selection) else {
@@ -148,6 +149,9 @@ impl<'a> BodyChecker<'_, 'a> {
         };
         self.has_plain_offset = crate::texture::has_plain_offset(form, &selection.picks, &operands);
         let context = Context { name: &selection.name, form, picks: &selection.picks };
+        if form.action == isa::Action::Effect(Effect::Mov) {
+            self.need_for_handle_address(&operands[1], selection.picks.ty(0), &mut complaints);
+        }
         if let Some(span) = crate::inner::wide_tensor_address(form, &operands) {
             self.modifiers(node, &selection, Stage::Dimension..=Stage::FormGate);
             let message = format!("Arguments mismatch for instruction '{}'", selection.name);
@@ -174,7 +178,9 @@ impl<'a> BodyChecker<'_, 'a> {
         }
         if let Some(message) = crate::required::missing(node, &selection.name) {
             self.modifiers(node, &selection, Stage::Dimension..Stage::Other);
-            self.sink().error_at(Stage::Other, Code::MissingModifier, head(node), message);
+            let (stage, place) =
+                if form.opcode == Opcode::Dp2a { (Stage::FormGate, 3) } else { (Stage::Other, 0) };
+            self.sink().report(stage, place, Diagnostic::error(Code::MissingModifier, head(node), message));
             return;
         }
         self.modifiers(node, &selection, Stage::Dimension..);

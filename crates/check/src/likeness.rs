@@ -38,6 +38,9 @@ pub(crate) fn special_width_fits(register: isa::SpecialRegister, place: &Place) 
 /// Could a vector stand here but for being one? Of bits it must fill the type, of others its elements must be as wide.
 pub(crate) fn vector_fits(element: Type, count: usize, ty: Type, place: &Place) -> bool {
     match ty.kind() {
+        isa::Kind::Bits if takes_vectors(place) && count > 1 && element.bits() < ty.bits() => {
+            element.bits() * count as u32 >= ty.bits()
+        }
         _ if takes_vectors(place) => register_allowed(ty, element, place.spec.wider),
         _ if place.spec.wider => element.bits() >= ty.bits(),
         isa::Kind::Bits => element.bits() * count as u32 == ty.bits(),

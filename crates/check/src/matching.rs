@@ -153,7 +153,10 @@ impl<'a> BodyChecker<'_, 'a> {
                 }
                 _ if spec.elements == Elements::Geometry => fit_geometry(lowered, &place, complaints),
                 _ if spec.elements == Elements::Braced && matches!(lowered.value, Value::Vector(..)) => {
-                    fit_vector(lowered, &place, 1, complaints)
+                    match crate::vector::metadata(lowered, &place) {
+                        Some(first) => fit_scalar(first, &place, complaints),
+                        None => fit_vector(lowered, &place, 1, complaints),
+                    }
                 }
                 (_, false) => fit_scalar(lowered, &place, complaints),
                 (count, true) => fit_vector(lowered, &place, count, complaints),
@@ -258,7 +261,7 @@ pub(crate) fn fit_scalar(lowered: &Lowered, place: &Place, complaints: &mut Comp
     }
     // `ld.b32 {%r1}`: braces around a single element mean nothing.
     let lowered = match &lowered.value {
-        Value::Vector(elements, _) if elements.len() == 1 && takes_vectors(place) => &elements[0],
+        Value::Vector(elements, _) if elements.len() == 1 && takes_braces(place) => &elements[0],
         _ => lowered,
     };
     if place.spec.access == Access::Write {
@@ -421,6 +424,14 @@ pub(crate) fn result_required(span: Span, place: &Place, complaints: &mut Compla
     Verdict::Fits(Operand::Sink)
 }
 
+/// Braces may stand around a scalar.
+fn takes_braces(place: &Place) -> bool {
+    let form = place.context.form;
+    takes_vectors(place)
+        || form.opcode == Opcode::Multimem && place.context.picks.ty(0).is_float()
+        || form.opcode == Opcode::St && place.context.picks.has(isa::Mod::Async)
+}
+
 /// The instruction has forms with vectors.
 pub(crate) fn takes_vectors(place: &Place) -> bool {
     matches!(place.context.form.action, isa::Action::Effect(Effect::Ld | Effect::St | Effect::Mov))
@@ -531,6 +542,7 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
             result_required(span, place, complaints)
         }
         Value::RegisterPlus(id, register, offset) if sum_fits(*register, ty) => {
+            crate::video::unselected(span, place, complaints);
             Verdict::Fits(Operand::RegPlus(*id, *offset))
         }
         // For its grammar the first operand is a destination.
@@ -596,6 +608,8 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
             crate::video::unselected(span, place, complaints);
             Verdict::Fits(Operand::Symbol(Symbol::Function(*id), *offset))
         }
+        // Whoever makes code of it says that there is none.
+        Value::Label(_, offset) if *offset != 0 && ty != Type::Pred => Verdict::Fits(Operand::Sink),
         Value::Indexed(symbol) if !mov && fits(symbol.ty) => must_be_register(span, place, complaints),
         Value::Symbol(symbol) if !mov && symbol_fits(symbol, ty) => must_be_register(span, place, complaints),
         Value::Address(base, _) if address_fits(*base, ty, place, &fits) => {

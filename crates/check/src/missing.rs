@@ -73,6 +73,7 @@ pub(crate) fn message(
             let shape = modifiers.iter().find(|m| crate::required::is_shape(m))?;
             one(crate::vector::wrong_shape(shape, form, picks)?)
         }
+        (Opcode::Dp2a, "mode") => one(format!("'.hi/.lo' modifier required for instruction '{name}'")),
         (Opcode::Movmatrix, "m8n8") => one(format!("Illegal matrix shape '' for instruction '{name}'")),
         (_, "shape") => one(format!("Shape modifier required for instruction '{name}'")),
         (Opcode::Cp, "level") => one(format!("'.ca or .cg' modifier required for instruction '{name}'")),

@@ -11,6 +11,7 @@ use crate::literal::{Const, fold, fold_integer, is_constant};
 use crate::module::{BranchTargetsId, FuncId, LabelId, Param, RegId, Register, Symbol, Variable};
 use crate::order::Stage;
 use crate::scope::Entity;
+use crate::vector::{unlike_elements, unlike_message};
 
 /// An operand and where it stands.
 #[derive(Clone, Debug)]
@@ -398,6 +399,20 @@ impl<'a> BodyChecker<'_, 'a> {
         }
     }
 
+    /// Coordinates of texels have an index among them: they are looked at apart.
+    pub(crate) fn report_unlike_elements(&mut self, operands: &[Lowered], name: &str) {
+        if self.accesses_texels {
+            return;
+        }
+        let vectors = operands.iter().filter_map(|operand| match &operand.value {
+            Value::Vector(elements, _) => Some(elements),
+            _ => None,
+        });
+        for span in vectors.flat_map(|elements| unlike_elements(elements)) {
+            self.module.sink.error_at(Stage::Fit, Code::UnlikeElements, span, unlike_message(name));
+        }
+    }
+
     /// `{a, b}`: elements must be of one size.
     fn lower_vector(&mut self, node: &OperandList<'a>) -> Value {
         let mut elements: SmallVec<[Box<Lowered>; 4]> = SmallVec::new();
@@ -414,7 +429,8 @@ impl<'a> BodyChecker<'_, 'a> {
                 // It counts as a register, even where something is written to it.
                 Value::Special(special) if !self.accesses_texels => {
                     let (id, ty) = self.in_register(special, lowered.span);
-                    lowered.value = Value::Register(id, ty);
+                    lowered.value =
+                        Value::Register(id, if ty == Type::Pred { ty } else { Type::of_bits(ty.bits()) });
                 }
                 Value::Special(_) => {}
                 _ => {
@@ -440,6 +456,9 @@ impl<'a> BodyChecker<'_, 'a> {
             }
             // Registers of several kinds together are bits.
             ty = Some(ty.map_or(found, |first| if first == found { first } else { Type::of_bits(width) }));
+        }
+        if !self.accesses_texels && unlike_elements(&elements).next().is_some() {
+            ty = bits.map(Type::of_bits);
         }
         let count = elements.len();
         let legal = matches!(count, 1 | 2 | 4)

@@ -27,6 +27,8 @@ pub(crate) fn missing(node: &Tree, name: &str) -> Option<String> {
         "atom" | "red" if !has(&["async"]) && !modifiers.iter().any(|m| crate::wording::is_operation(m)) => {
             Some(format!("Illegal operation '' for instruction '{name}'"))
         }
+        // Behind a type it is no mode for ptxas.
+        "dp2a" if !matches!(modifiers.first(), Some(&("lo" | "hi"))) => required("'.hi/.lo' modifier"),
         "min" | "max" if node.operands.len() < 4 && has(&["f16", "f16x2", "bf16", "bf16x2", "f32"]) => {
             match (has(&["abs"]), has(&["xorsign"])) {
                 (true, false) => Some("Modifier '.abs' requires modifier '.xorsign'".into()),
@@ -39,7 +41,7 @@ pub(crate) fn missing(node: &Tree, name: &str) -> Option<String> {
 }
 
 /// Those that anything may be missing of.
-const OPCODES: &[&str] = &["mma", "wmma", "tcgen05", "atom", "red", "min", "max"];
+const OPCODES: &[&str] = &["mma", "wmma", "tcgen05", "atom", "red", "min", "max", "dp2a"];
 const BLOCKS: &[&str] = &["block16", "block32"];
 
 /// Ways to saturate that do not go together, whatever the operands.

@@ -68,6 +68,12 @@ impl<'a> BodyChecker<'_, 'a> {
             refused = errors.first().map(|error| error.message(&name, &modifiers));
             lenient.flatten().ok_or(errors)
         });
+        let selected = match selected {
+            Err(errors) if let Some(implied) = self.with_default(opcode, &modifiers, count, &errors) => {
+                return implied;
+            }
+            other => other,
+        };
         let (form, picks, errors) = match selected {
             Ok(selected) => (Some(selected.form()), selected.picks, Vec::new()),
             Err(errors) => {
@@ -95,6 +101,46 @@ impl<'a> BodyChecker<'_, 'a> {
         };
         let name = crate::opcodes::display_name(opcode, &modifiers);
         Selection { form, picks, name, errors, findings, refused }
+    }
+
+    /// What an instruction means that lacks a modifier which old modules may leave out.
+    fn with_default(
+        &self,
+        opcode: &str,
+        modifiers: &[&str],
+        operands: usize,
+        errors: &[SelectError],
+    ) -> Option<Selection> {
+        if !errors.iter().any(|error| matches!(error, SelectError::Missing { .. })) {
+            return None;
+        }
+        let defaults =
+            isa::forms(opcode).iter().flat_map(|form| form.rules.iter().map(move |rule| (form, rule)));
+        let (selected, default) = defaults.into_iter().find_map(|(form, rule)| {
+            let Consequence::Default(default, gates) = rule.then else { return None };
+            if gates.iter().any(|gate| self.is_closed(gate)) {
+                return None;
+            }
+            let words: SmallVec<[&str; 8]> =
+                std::iter::once(default.name()).chain(modifiers.iter().copied()).collect();
+            let selected = isa::select(opcode, &words, operands).ok()?;
+            std::ptr::eq(selected.form(), form).then_some((selected, default))
+        })?;
+        let form = selected.form();
+        let mut findings =
+            self.findings(Some(form), &selected.picks, &[], Opcode::from_name(opcode), modifiers);
+        // Nothing is said of what does not stand there.
+        let implied: Vec<Gate> = isa::token_gates(form, Token::Mod(default)).collect();
+        findings.retain(|finding| {
+            !matches!(&finding.fault, Fault::Closed(gate)
+                if gate.stage == isa::Stage::Rounding || implied.contains(gate))
+        });
+        let picks = match self.module.target.number < 20 {
+            true => implied_ftz(form, selected.picks),
+            false => selected.picks,
+        };
+        let name = crate::opcodes::display_name(opcode, modifiers);
+        Some(Selection { form: Some(form), picks, name, errors: Vec::new(), findings, refused: None })
     }
 
     /// What an instruction means whose modifiers are wrong for this form.
@@ -452,7 +498,7 @@ fn implied_ftz(form: &Form, picks: Picks) -> Picks {
     let with = picks.with(Mod::Ftz);
     let legal = form.rules.iter().filter(|rule| rule.applies(&with)).all(|rule| match rule.then {
         Consequence::Needs(needs, _) => needs.iter().all(|condition| condition.holds(&with)),
-        Consequence::Gates(_) => true,
+        Consequence::Gates(_) | Consequence::Default(..) => true,
     });
     if legal { with } else { picks }
 }

@@ -3,8 +3,7 @@
 
 use diag::{Code, Span};
 use isa::{
-    Access, Elements, Form, Gate, Kind, Mod, Opaque, Opcode, Picks, Second, Target, Type, Version,
-    register_allowed,
+    Access, Elements, Form, Gate, Mod, Opaque, Opcode, Picks, Second, Target, Type, Version, register_allowed,
 };
 
 use syntax::tree::Instruction as Tree;
@@ -15,7 +14,7 @@ use crate::matching::{Complaints, Place, Verdict, complain, fit_scalar};
 use crate::module::{AddressBase, Operand, RegId, Texels};
 use crate::operand::{Base, Lowered, SymbolValue, Value};
 use crate::selection::Selection;
-use crate::vector::fit_vector;
+use crate::vector::{element_type, fit_vector, unlike_elements, unlike_message};
 
 /// What a geometry asks for.
 struct Geometry {
@@ -146,6 +145,21 @@ impl<'a> BodyChecker<'_, 'a> {
         if self.module.knows_target() && !self.module.target.has(first) {
             let message = format!("Instruction '{feature}' requires .target {first} or higher");
             complain(complaints, Code::RequiresTarget, span, message, None);
+        }
+    }
+
+    /// The handle of a texture, sampler or surface as a value: its address.
+    pub(crate) fn need_for_handle_address(&self, lowered: &Lowered, ty: Type, complaints: &mut Complaints) {
+        let Value::Symbol(SymbolValue { opaque: Some(kind), .. }) = lowered.value else { return };
+        self.need_for_handle(kind, lowered.span, complaints);
+        if ty != Type::U64 {
+            let object = match kind {
+                Opaque::Texture => "texture",
+                Opaque::Sampler => "sampler",
+                Opaque::Surface => "surface",
+            };
+            let message = format!("Indirect access to {object} requires .u64 type");
+            complain(complaints, Code::InstructionTypes, lowered.span, message, Some("write `mov.u64`"));
         }
     }
 
@@ -521,18 +535,6 @@ fn illegal_geometry(geometry: &Geometry, span: Span, place: &Place, complaints: 
     complain(complaints, Code::IllegalModifier, span, message, None);
 }
 
-/// The type that an element counts as; `None` for what is reported already.
-fn element_type(element: &Lowered) -> Option<Type> {
-    match element.value {
-        Value::Register(_, ty) | Value::RegisterPlus(_, ty, _) => Some(ty),
-        Value::Const(Const::Int { .. }) => Some(Type::S32),
-        Value::Const(_) => Some(Type::F32),
-        Value::Special(_) => Some(Type::B32),
-        Value::Symbol(_) => Some(Type::U64),
-        _ => None,
-    }
-}
-
 /// The type of a vector: that of its elements, or bits if they are of several.
 fn vector_type(elements: &[Box<Lowered>]) -> Option<Type> {
     let mut types = elements.iter().filter_map(|element| element_type(element));
@@ -541,18 +543,9 @@ fn vector_type(elements: &[Box<Lowered>]) -> Option<Type> {
     Some(if types.all(|ty| ty == first) { first } else { Type::of_bits(first.bits().max(32)) })
 }
 
-/// ptxas compares each element of a vector with the one before it.
+/// What ptxas says of elements that are unlike those before them.
 pub(crate) fn check_alike(elements: &[Box<Lowered>], place: &Place, complaints: &mut Complaints) {
-    for pair in elements.windows(2) {
-        let (Some(first), Some(second)) = (element_type(&pair[0]), element_type(&pair[1])) else { continue };
-        let are_alike = first == second
-            || [first, second].iter().any(|ty| ty.kind() == Kind::Bits)
-            || ![first, second].iter().any(|ty| ty.is_float() || *ty == Type::Pred);
-        if !are_alike {
-            let name = place.context.name;
-            let message =
-                format!("Vector with elements of different types are not allowed in {name} instruction");
-            complain(complaints, Code::UnlikeElements, pair[1].span, message, None);
-        }
+    for span in unlike_elements(elements) {
+        complain(complaints, Code::UnlikeElements, span, unlike_message(place.context.name), None);
     }
 }

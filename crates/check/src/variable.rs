@@ -2,7 +2,7 @@
 
 use diag::{Code, Span};
 use isa::{Opaque, Space, Target, Type, Version};
-use syntax::tree::{Attribute, Declarator, Operand as Tree, Qualifiers, Variable as VariableTree};
+use syntax::tree::{Attribute, Declarator, Name, Operand as Tree, Qualifiers, Variable as VariableTree};
 
 use crate::checker::Checker;
 use crate::module::{FuncId, Linkage, VarId, Variable};
@@ -74,8 +74,11 @@ impl<'a> Checker<'a> {
             self.sink.error(Code::Deprecated, space_span, message).help("write `.const`");
         }
         if place.is_none() {
-            self.module_scope_space(space, space_name, space_span);
+            for declarator in &node.declarators {
+                self.module_scope_space(space, space_name, declarator.name);
+            }
         }
+        let errors_before = self.sink.errors();
         self.attributes(&node.qualifiers.attributes);
         if linkage == Linkage::Common && space != Space::Global {
             let message = ".common variables must be declared in .global space";
@@ -89,9 +92,33 @@ impl<'a> Checker<'a> {
                 let message = format!("Illegal attribute '.managed' for symbol '{}'", declarator.name.text);
                 self.sink.error(Code::IllegalLinkage, declarator.name.span, message);
             }
-            let declared = Declaration { space, linkage, shape, opaque, managed };
+            let mut declared = Declaration { space, linkage, shape, opaque, managed };
+            if space == Space::Tex {
+                declared = self.texture(declarator, declared, place.is_some());
+            }
             self.declarator(declarator, &declared, &mut place);
         }
+        let is_per_function = place.is_none() && matches!(space, Space::Reg | Space::Local);
+        if is_per_function && self.sink.errors() == errors_before {
+            self.per_function.push(VariableTree { linkage: None, ..node.clone() });
+        }
+    }
+
+    /// `.tex .u64 t`: the older way to write `.global .texref t`.
+    fn texture(&mut self, node: &Declarator<'a>, declared: Declaration, in_body: bool) -> Declaration {
+        let name = node.name;
+        let is_handle = declared.shape.is_none_or(|s| matches!(s.ty, Type::U32 | Type::U64) && s.lanes == 1);
+        if !is_handle || !node.dimensions.is_empty() {
+            let message = format!("Variable '{}' must be type .u32 or .u64", name.text);
+            self.sink.error(Code::NotADeclaredType, name.span, message);
+        }
+        if in_body {
+            let message = "Texture variables must be declared at module scope";
+            self.sink.error(Code::IllegalScope, name.span, message);
+            return declared;
+        }
+        let shape = Some(Shape { ty: Type::B64, lanes: 1, align: None });
+        Declaration { space: Space::Global, shape, opaque: Some(Opaque::Texture), ..declared }
     }
 
     /// What `.attribute(.managed)` and `.attribute(.unified(...))` need.
@@ -114,11 +141,19 @@ impl<'a> Checker<'a> {
         self.sink.error(Code::NotADeclaredType, span, message).help(help);
     }
 
-    fn module_scope_space(&mut self, space: Space, name: &str, span: Span) {
+    fn module_scope_space(&mut self, space: Space, space_name: &str, name: Name<'a>) {
+        let Name { text, span } = name;
         match space {
+            Space::Local | Space::Reg if self.version < Version::new(3, 0) => {
+                if !std::mem::replace(&mut self.warned_of_scope, true) {
+                    let message =
+                        format!("Use of module scoped .local or .reg variable '{text}' found, disabling ABI");
+                    self.sink.warning(Code::IllegalScope, span, message);
+                }
+            }
             Space::Local | Space::Reg => {
                 let message =
-                    format!("Module-scoped variables in .{name} state space are not allowed with ABI");
+                    format!("Module-scoped variables in .{space_name} state space are not allowed with ABI");
                 self.sink.error(Code::IllegalScope, span, message).help("declare it inside a function");
             }
             Space::Param => {
@@ -179,14 +214,6 @@ impl<'a> Checker<'a> {
         }
         if declared.opaque == Some(Opaque::Sampler) && !self.independent_samplers {
             self.unified_sampler(name.span);
-        }
-        if space == Space::Tex && !matches!(shape.ty, Type::U32 | Type::U64) {
-            let message = format!("Variable '{}' must be type .u32 or .u64", name.text);
-            self.sink.error(Code::NotADeclaredType, name.span, message);
-        }
-        if space == Space::Tex && place.is_some() {
-            let message = "Texture variables must be declared at module scope";
-            self.sink.error(Code::IllegalScope, name.span, message);
         }
         if declared.opaque.is_some() && declared.linkage == Linkage::Common {
             self.sink.error(Code::IllegalLinkage, name.span, "Illegal type for .common symbol");

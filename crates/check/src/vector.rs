@@ -113,7 +113,12 @@ pub(crate) fn fit_vector(
                 _ => Verdict::Mismatch,
             };
         }
-        Value::SpecialVector(elements) if moves && matches!(place.ty, Some(ty) if ty.bits() == 32) => {
+        Value::SpecialVector(elements)
+            if moves && place.ty.is_some_and(|ty| elements[0].readable_as(Type::of_bits(ty.bits()))) =>
+        {
+            if place.ty.is_some_and(Type::is_float) {
+                special_not_allowed(lowered.span, place, complaints);
+            }
             if elements.len() != count {
                 return size_mismatch(complaints);
             }
@@ -158,18 +163,9 @@ pub(crate) fn fit_vector(
         _ => return Verdict::Mismatch,
     };
     let Some(wanted) = place.ty else { return Verdict::Mismatch };
-    if matches!(place.context.form.opcode, Opcode::Mma | Opcode::Wmma) && is_factor_of_integers(place) {
-        // The first one speaks for all.
-        let is_float = |e: &Lowered| matches!(e.value, Value::Register(_, ty) if ty.is_float());
-        if let Some(float) = elements.first().filter(|e| is_float(e)) {
-            if place.context.form.opcode == Opcode::Wmma {
-                return Verdict::Mismatch;
-            }
-            unlike_elements(float.span, place, complaints);
-        }
-    }
     let scalar = Place { spec: &OperandSpec { second: Second::None, ..*place.spec }, ..*place };
     let typed = match ty {
+        Some(ty) if ty.bits() == wanted.bits() && is_untyped_factor(place) => true,
         Some(ty) if !register_allowed(wanted, ty, place.spec.wider) => return Verdict::Mismatch,
         found => found.is_some(),
     };
@@ -190,14 +186,6 @@ pub(crate) fn fit_vector(
             Value::Register(id, _) if typed => Verdict::Fits(Operand::Reg(id)),
             // Beside registers of another type they are all bits, but floats take no integers.
             Value::Const(value) if typed && !writes => {
-                let beside_bits = of_matrix && ty.is_some_and(|ty| ty.kind() == isa::Kind::Bits);
-                if wanted.is_float()
-                    && !isa::literal_allowed(wanted, value.form())
-                    && !of_texels
-                    && !beside_bits
-                {
-                    unlike_elements(element.span, place, complaints);
-                }
                 // A decimal among bits is cut to the low bits of a double, .b32 is no exception here.
                 let ty = if wanted == Type::B32 { Type::U32 } else { wanted };
                 Verdict::Fits(Operand::Imm(value.bits(ty)))
@@ -350,6 +338,20 @@ fn could_be_fragment(lowered: &Lowered, place: &Place) -> Option<bool> {
     }
 }
 
+/// Is this a factor of a sparse product of bf16? Any register of 32 bits passes there for ptxas.
+fn is_untyped_factor(place: &Place) -> bool {
+    let Context { form, picks, .. } = place.context;
+    matches!(place.spec.name, "a" | "b")
+        && picks.types().contains(&Type::Bf16)
+        && form.operands.iter().any(|spec| spec.name == "e")
+}
+
+/// The register of a sparse product's metadata, if they stand in braces: the first of as many as one likes.
+pub(crate) fn metadata<'l>(lowered: &'l Lowered, place: &Place) -> Option<&'l Lowered> {
+    let Value::Vector(elements, Some(ty)) = &lowered.value else { return None };
+    (place.spec.name == "e" && ty.bits() == 32).then(|| &*elements[0])
+}
+
 /// Is this a factor of a product of integers?
 fn is_factor_of_integers(place: &Place) -> bool {
     let element = place.spec.element(place.context.picks);
@@ -357,10 +359,35 @@ fn is_factor_of_integers(place: &Place) -> bool {
         && element.is_some_and(|ty| ty.element().bits() <= 8 && !ty.is_float())
 }
 
-fn unlike_elements(span: Span, place: &Place, complaints: &mut Complaints) {
-    let name = place.context.name;
-    let message = format!("Vector with elements of different types are not allowed in {name} instruction");
-    complain(complaints, Code::UnlikeElements, span, message, None);
+/// The type that an element counts as; `None` for what is reported already.
+pub(crate) fn element_type(element: &Lowered) -> Option<Type> {
+    match element.value {
+        Value::Register(_, ty) | Value::RegisterPlus(_, ty, _) => Some(ty),
+        Value::Const(Const::Int { .. }) => Some(Type::S32),
+        Value::Const(_) => Some(Type::F32),
+        Value::Special(_) => Some(Type::B32),
+        Value::Symbol(_) => Some(Type::U64),
+        _ => None,
+    }
+}
+
+/// The elements of a vector that are unlike the one before them, as ptxas compares them: floats of one type, integers, and bits, which are
+/// like all.
+pub(crate) fn unlike_elements(elements: &[Box<Lowered>]) -> impl Iterator<Item = Span> {
+    elements.windows(2).filter_map(|pair| {
+        let (first, second) = (element_type(&pair[0])?, element_type(&pair[1])?);
+        // Of registers of several sizes it says that.
+        let is_register = |lowered: &Lowered| matches!(lowered.value, Value::Register(..));
+        let are_alike = first == second
+            || first.bits() != second.bits() && pair.iter().all(|element| is_register(element))
+            || [first, second].iter().any(|ty| ty.kind() == isa::Kind::Bits)
+            || ![first, second].iter().any(|ty| ty.is_float() || *ty == Type::Pred);
+        (!are_alike).then_some(pair[1].span)
+    })
+}
+
+pub(crate) fn unlike_message(name: &str) -> String {
+    format!("Vector with elements of different types are not allowed in {name} instruction")
 }
 
 /// `mov.b64 d, {a, b}` and `mov.b64 {d, e}, a`.

@@ -34,7 +34,7 @@ impl Spelling {
             Consequence::Needs(needs, _) => {
                 !rule.applies(&self.picks) || needs.iter().all(|condition| condition.holds(&self.picks))
             }
-            Consequence::Gates(_) => true,
+            Consequence::Gates(_) | Consequence::Default(..) => true,
         };
         form.rules.iter().all(is_allowed) && !crate::matrix::is_without_code(form, &self.picks)
     }

@@ -369,6 +369,8 @@ pub enum Consequence {
     Gates(&'static [Gate]),
     /// These must hold too, else the form is illegal for the reason given.
     Needs(&'static [Condition], Fault),
+    /// The modules that this gate lets pass may leave out what should stand there, and mean this modifier.
+    Default(Mod, &'static [Gate]),
 }
 
 /// Why a rule makes a form illegal; `select` words it.

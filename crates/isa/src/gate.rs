@@ -172,7 +172,7 @@ pub enum Requirement {
     Version(Version),
     /// A `.target` that has one of these features.
     Target(&'static [Target]),
-    /// An older `.version` than this, or an older `.target`: the form was taken away.
+    /// An older `.version` than this, or an older `.target` (`sm_0`: there is none): the form was taken away.
     Until(Version, Target),
     /// The first `.target` from this `.version` on, the second before: an older target came later.
     Since(Version, Target, Target),

@@ -392,6 +392,9 @@ fn rule(rule: &Rule, pools: &mut Pools) -> String {
     let when: Vec<String> = rule.when.iter().map(|c| condition(c, pools)).collect();
     let then = match &rule.then {
         Consequence::Gates(list) => format!("Consequence::Gates({})", gates(list, pools)),
+        Consequence::Default(name, until) => {
+            format!("Consequence::Default(Mod::{}, {})", variant(name), gates(until, pools))
+        }
         Consequence::Needs(needs, fault) => {
             let needs: Vec<String> = needs.iter().map(|c| condition(c, pools)).collect();
             let fault = match fault {

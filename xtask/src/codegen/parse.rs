@@ -162,12 +162,14 @@ fn gates(text: &str, default_subject: &str, default_stage: Stage) -> Result<Vec<
                         })
                         .collect::<Result<_, _>>()?,
                 ),
-                ["until", both] => both
-                    .split_once('/')
-                    .and_then(|(v, t)| {
-                        Some(Requirement::Until(Version::parse(v)?, Target::parse(&format!("sm_{t}"))?))
-                    })
-                    .ok_or_else(|| format!("cannot read `until {both}`"))?,
+                ["until", both] => match both.split_once('/') {
+                    Some((version, target)) => {
+                        Version::parse(version).zip(Target::parse(&format!("sm_{target}")))
+                    }
+                    None => Version::parse(both).map(|version| (version, Target::sm(0))),
+                }
+                .map(|(version, target)| Requirement::Until(version, target))
+                .ok_or_else(|| format!("cannot read `until {both}`"))?,
                 ["since", all] => match all.split('/').collect::<Vec<_>>()[..] {
                     [version, new, old] => Version::parse(version)
                         .zip(Target::parse(&format!("sm_{new}")))
@@ -255,7 +257,7 @@ fn slots(text: &str, sets: &Sets) -> Result<Vec<Slot>, String> {
     Ok(slots)
 }
 
-/// `gate ...`, `carry reads writes`, `when CONDITIONS : gate ...`, `when CONDITIONS : needs CONDITIONS [else FAULT]`.
+/// `gate ...`, `default .rn until 3.2/20`, `carry reads writes`, `when CONDITIONS : gate ...`, `when CONDITIONS : needs CONDITIONS [else FAULT]`.
 fn attribute(line: &str, row: &mut Row, sets: &Sets) -> Result<(), String> {
     let subject = format!("Feature '{}'", row.opcode);
     if let Some(text) = line.strip_prefix("gate ") {
@@ -271,6 +273,15 @@ fn attribute(line: &str, row: &mut Row, sets: &Sets) -> Result<(), String> {
     } else if let Some(text) = line.strip_prefix("carry ") {
         row.reads_carry = text.contains("reads");
         row.writes_carry = text.contains("writes");
+    } else if let Some(text) = line.strip_prefix("default ") {
+        let (name, until) =
+            text.split_once(' ').ok_or("`default .MODIFIER until VERSION/TARGET` expected")?;
+        let name = name.trim_start_matches('.');
+        let slot = row.slots.iter().find(|slot| slot.choices.iter().any(|choice| choice.name == name));
+        let slot = slot.ok_or_else(|| format!("no slot takes `.{name}`"))?;
+        let when = vec![Condition::HasNot(slot.choices.iter().map(|choice| choice.name.clone()).collect())];
+        let then = Consequence::Default(name.into(), gates(until, &subject, Stage::Form)?);
+        row.rules.push(Rule { when, then });
     } else if let Some(text) = line.strip_prefix("when ") {
         let (when, then) = text.split_once(" : ").ok_or("` : ` expected")?;
         let when = conditions(when, row, sets)?;

@@ -39,7 +39,7 @@ pub enum Requirement {
     Version(isa::Version),
     /// `sm 53`, `sm 90a/100a`
     Targets(Vec<isa::Target>),
-    /// `until 6.4/70`
+    /// `until 6.4/70`; `until 1.4` on every target
     Until(isa::Version, isa::Target),
     /// `since 8.1/89/90`
     Since(isa::Version, isa::Target, isa::Target),
@@ -86,6 +86,8 @@ pub enum Fault {
 #[derive(Clone)]
 pub enum Consequence {
     Gates(Vec<Gate>),
+    /// `default .rn until 3.2/20`
+    Default(String, Vec<Gate>),
     Needs(Vec<Condition>, Fault),
 }
 

@@ -374,6 +374,12 @@ fn parse_message(line: &str) -> Option<Message> {
         _ => return None,
     };
     let text = text.trim();
+    // What makes the code says lines in its own way.
+    let of_code = text.strip_prefix("Line No: ").and_then(|rest| rest.split_once(": "));
+    let (place, text) = match of_code.and_then(|(line, text)| Some((line.parse().ok()?, text))) {
+        Some(found) => found,
+        None => (place, text),
+    };
     (text != "Ptx assembly aborted due to errors").then(|| Message {
         line: place,
         severity,

@@ -285,6 +285,9 @@ fn form_details(form: &Form, page: &mut String) {
         let when = conditions(form, rule.when);
         let _ = match rule.then {
             Consequence::Gates(gates) => writeln!(page, "- with {when}: needs {}", gates_text(gates)),
+            Consequence::Default(default, until) => {
+                writeln!(page, "- {} it may be left out and means `.{}`", gates_text(until), default.name())
+            }
             Consequence::Needs([isa::Condition::HasNot(others)], _) => {
                 writeln!(page, "- never {when} with {}", conditions(form, &[isa::Condition::Has(others)]))
             }
@@ -314,6 +317,7 @@ fn gates_text(gates: &[Gate]) -> String {
             Requirement::Target(targets) => {
                 targets.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
             }
+            Requirement::Until(version, isa::Target { number: 0, .. }) => format!("before PTX {version}"),
             Requirement::Until(version, target) => format!("before PTX {version} or before {target}"),
             Requirement::Since(version, new, old) => format!("{old}, {new} from PTX {version} on"),
         };

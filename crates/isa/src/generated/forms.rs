@@ -367,94 +367,95 @@ const G76: &[Gate] = &[
     ptx("Feature 'copysign'", 2, 0, Stage::Form),
 ];
 const G77: &[Gate] = &[ptx("Feature '.approx'", 1, 4, Stage::Token)];
-const G78: &[Gate] = &[
+const G78: &[Gate] = &[until("Feature 'cos'", 1, 4, 0, Stage::Form)];
+const G79: &[Gate] = &[
     sm("Instruction 'cp'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G79: &[Gate] = &[
+const G80: &[Gate] = &[
     sm("Feature 'cache prefetching'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'cache prefetching'", 7, 4, Stage::Form),
 ];
-const G80: &[Gate] = &[
+const G81: &[Gate] = &[
     sm("Feature 'cache prefetching'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'cache prefetching'", 7, 4, Stage::Form),
     sm("Modifier '.L2::256B'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '256B cache prefetching'", 7, 4, Stage::Form),
 ];
-const G81: &[Gate] =
+const G82: &[Gate] =
     &[ptx("Feature 'cp.async'", 7, 0, Stage::Form), sm("Feature 'cp.async'", &[Target::sm(80)], Stage::Form)];
-const G82: &[Gate] = &[
+const G83: &[Gate] = &[
     ptx("Feature 'cp.async'", 7, 0, Stage::Form),
     sm("Feature 'cp.async'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'igonre-src on cp.async'", 7, 5, Stage::Form),
 ];
-const G83: &[Gate] = &[
+const G84: &[Gate] = &[
     ptx("Feature 'cp.async.commit_group'", 7, 0, Stage::Form),
     sm("Feature 'cp.async.commit_group'", &[Target::sm(80)], Stage::Form),
 ];
-const G84: &[Gate] = &[
+const G85: &[Gate] = &[
     ptx("Feature 'cp.async.wait_group'", 7, 0, Stage::Form),
     sm("Feature 'cp.async.wait_group'", &[Target::sm(80)], Stage::Form),
 ];
-const G85: &[Gate] = &[
+const G86: &[Gate] = &[
     ptx("Feature 'cp.async.wait_all'", 7, 0, Stage::Form),
     sm("Feature 'cp.async.wait_all'", &[Target::sm(80)], Stage::Form),
 ];
-const G86: &[Gate] = &[
+const G87: &[Gate] = &[
     ptx("Feature 'cp.async.mbarrier.arrive'", 7, 0, Stage::Form),
     sm("Feature 'cp.async.mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
 ];
-const G87: &[Gate] = &[
+const G88: &[Gate] = &[
     ptx("Feature '::cta'", 7, 8, Stage::Modifier),
     ptx("Feature 'cp.async.bulk with destination state space as .shared::cta'", 8, 6, Stage::Form),
 ];
-const G88: &[Gate] = &[
+const G89: &[Gate] = &[
     sm("Feature 'cp.async.bulk'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk'", 8, 0, Stage::Form),
 ];
-const G89: &[Gate] = &[
+const G90: &[Gate] = &[
     sm("Feature '.bulk_group'", &[Target::sm(90)], Stage::Form),
     ptx("Feature '.bulk_group'", 8, 0, Stage::Form),
 ];
-const G90: &[Gate] = &[
+const G91: &[Gate] = &[
     sm("Modifier '.multicast::cluster'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.multicast::cluster'", 8, 0, Stage::Form),
 ];
-const G91: &[Gate] = &[
+const G92: &[Gate] = &[
     sm("Feature '.cp_mask'", &[Target::sm(100)], Stage::Form),
     ptx("Feature '.cp_mask'", 8, 6, Stage::Form),
 ];
-const G92: &[Gate] = &[
+const G93: &[Gate] = &[
     sm("Feature 'cp.reduce.async.bulk'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.reduce.async.bulk'", 8, 0, Stage::Form),
 ];
-const G93: &[Gate] = &[
+const G94: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch'", 8, 0, Stage::Form),
 ];
-const G94: &[Gate] = &[
+const G95: &[Gate] = &[
     sm("Feature 'cp.async.bulk.commit_group'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.commit_group'", 8, 0, Stage::Form),
 ];
-const G95: &[Gate] = &[
+const G96: &[Gate] = &[
     sm("Modifier '.read'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.read'", 8, 0, Stage::Token),
     sm("Modifier '.read'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.read'", 8, 0, Stage::Form),
 ];
-const G96: &[Gate] = &[
+const G97: &[Gate] = &[
     sm("Feature 'cp.async.bulk.wait_group'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.wait_group'", 8, 0, Stage::Form),
 ];
-const G97: &[Gate] = &[
+const G98: &[Gate] = &[
     ptx("Feature '::cta'", 7, 8, Stage::Modifier),
     ptx("Feature 'cp.async.bulk.tensor with destination state space as .shared::cta'", 8, 6, Stage::Form),
 ];
-const G98: &[Gate] = &[
+const G99: &[Gate] = &[
     sm("Feature '.tile'", &[Target::sm(90)], Stage::Modifier),
     ptx("Feature '.tile'", 8, 0, Stage::Modifier),
 ];
-const G99: &[Gate] = &[
+const G100: &[Gate] = &[
     ptx("Modifier '.cta_group::1' on 'cp.async.bulk.tensor'", 8, 6, Stage::Form),
     ptx("Feature '.cta_group::1'", 8, 6, Stage::Form),
     sm(
@@ -463,7 +464,7 @@ const G99: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G100: &[Gate] = &[
+const G101: &[Gate] = &[
     ptx("Modifier '.cta_group::2' on 'cp.async.bulk.tensor'", 8, 6, Stage::Form),
     ptx("Feature '.cta_group::2'", 8, 6, Stage::Form),
     sm(
@@ -472,31 +473,31 @@ const G100: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G101: &[Gate] = &[
+const G102: &[Gate] = &[
     sm("Feature 'cp.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.tensor'", 8, 0, Stage::Form),
 ];
-const G102: &[Gate] = &[sm(
+const G103: &[Gate] = &[sm(
     "Feature '.tile::gather4 with destination state space as .shared::cluster'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Form,
 )];
-const G103: &[Gate] = &[sm(
+const G104: &[Gate] = &[sm(
     "Feature '.tile::gather4 with destination state space as .shared::cta'",
     &[Target::sm(100)],
     Stage::Form,
 )];
-const G104: &[Gate] = &[sm(
+const G105: &[Gate] = &[sm(
     "Feature '.im2col::w with destination state space as .shared::cluster'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Form,
 )];
-const G105: &[Gate] = &[sm(
+const G106: &[Gate] = &[sm(
     "Feature '.im2col::w with destination state space as .shared::cta'",
     &[Target::sm(100)],
     Stage::Form,
 )];
-const G106: &[Gate] = &[
+const G107: &[Gate] = &[
     sm("Feature 'cp.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.tensor'", 8, 0, Stage::Form),
     sm(
@@ -505,7 +506,7 @@ const G106: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G107: &[Gate] = &[
+const G108: &[Gate] = &[
     sm("Feature 'cp.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.tensor'", 8, 0, Stage::Form),
     sm(
@@ -514,11 +515,11 @@ const G107: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G108: &[Gate] = &[
+const G109: &[Gate] = &[
     sm("Feature 'cp.reduce.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.reduce.async.bulk.tensor'", 8, 0, Stage::Form),
 ];
-const G109: &[Gate] = &[
+const G110: &[Gate] = &[
     sm("Feature 'cp.reduce.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.reduce.async.bulk.tensor'", 8, 0, Stage::Form),
     sm(
@@ -527,11 +528,11 @@ const G109: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G110: &[Gate] = &[
+const G111: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
 ];
-const G111: &[Gate] = &[
+const G112: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
     sm(
@@ -540,7 +541,7 @@ const G111: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G112: &[Gate] = &[
+const G113: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
     sm(
@@ -549,7 +550,7 @@ const G112: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G113: &[Gate] = &[
+const G114: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
     sm(
@@ -558,54 +559,54 @@ const G113: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G114: &[Gate] = &[
+const G115: &[Gate] = &[
     sm("Feature 'createpolicy.range'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'createpolicy.range'", 7, 4, Stage::Form),
 ];
-const G115: &[Gate] = &[
+const G116: &[Gate] = &[
     sm("Feature 'createpolicy.fractional'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'createpolicy.fractional'", 7, 4, Stage::Form),
 ];
-const G116: &[Gate] = &[
+const G117: &[Gate] = &[
     sm("Feature 'createpolicy.cvt'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'createpolicy.cvt'", 7, 4, Stage::Form),
 ];
-const G117: &[Gate] = &[ptx("Feature 'cvt.ftz with 64 bits'", 1, 5, Stage::Form)];
-const G118: &[Gate] = &[
+const G118: &[Gate] = &[ptx("Feature 'cvt.ftz with 64 bits'", 1, 5, Stage::Form)];
+const G119: &[Gate] = &[
     sm("Feature 'cvt with {types}'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with {types}'", 7, 8, Stage::Form),
 ];
-const G119: &[Gate] = &[ptx("Feature 'cvt.ftz from 8 bits'", 1, 5, Stage::Form)];
-const G120: &[Gate] = &[
+const G120: &[Gate] = &[ptx("Feature 'cvt.ftz from 8 bits'", 1, 5, Stage::Form)];
+const G121: &[Gate] = &[
     sm("Feature 'cvt with .f32.bf16.ftz'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .f32.bf16.ftz'", 7, 8, Stage::Form),
 ];
-const G121: &[Gate] = &[
+const G122: &[Gate] = &[
     sm("Feature 'cvt with .f32.bf16'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'cvt with .f32.bf16'", 7, 1, Stage::Form),
 ];
-const G122: &[Gate] =
+const G123: &[Gate] =
     &[ptx("Feature '.relu'", 7, 0, Stage::Token), sm("Modifier '.relu'", &[Target::sm(80)], Stage::Form)];
-const G123: &[Gate] = &[
+const G124: &[Gate] = &[
     ptx("Feature '.satfinite'", 6, 0, Stage::Token),
     sm("Feature '.satfinite'", &[Target::sm(70)], Stage::Token),
 ];
-const G124: &[Gate] = &[ptx("Modifier '.satfinite' on 'cvt{types}'", 8, 1, Stage::Form)];
-const G125: &[Gate] =
+const G125: &[Gate] = &[ptx("Modifier '.satfinite' on 'cvt{types}'", 8, 1, Stage::Form)];
+const G126: &[Gate] =
     &[sm("Feature '.tf32'", &[Target::sm(80)], Stage::Token), ptx("Feature '.tf32'", 7, 0, Stage::Token)];
-const G126: &[Gate] = &[
+const G127: &[Gate] = &[
     ptx("Modifier '.satfinite on this conversion'", 8, 6, Stage::Form),
     sm("Modifier '.satfinite on this conversion'", &[Target::sm(100)], Stage::Form),
 ];
-const G127: &[Gate] = &[
+const G128: &[Gate] = &[
     sm("Feature 'cvt with .tf32.f32 and this rounding'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .tf32.f32 and this rounding'", 7, 8, Stage::Form),
 ];
-const G128: &[Gate] = &[
+const G129: &[Gate] = &[
     sm("Feature 'cvt{types}'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'cvt{types}'", 7, 0, Stage::Form),
 ];
-const G129: &[Gate] = &[
+const G130: &[Gate] = &[
     ptx("Feature '.rs'", 8, 7, Stage::Form),
     sm(
         "Feature '.rs'",
@@ -617,11 +618,11 @@ const G129: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G130: &[Gate] = &[
+const G131: &[Gate] = &[
     since("Feature 'cvt{types}'", 8, 1, [89, 90], Stage::Form),
     ptx("Feature 'cvt{types}'", 7, 8, Stage::Form),
 ];
-const G131: &[Gate] = &[
+const G132: &[Gate] = &[
     ptx("Feature 'cvt{types}'", 8, 6, Stage::Form),
     sm(
         "Feature 'cvt{types}'",
@@ -633,7 +634,7 @@ const G131: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G132: &[Gate] = &[
+const G133: &[Gate] = &[
     ptx("Feature 'cvt with .ue8m0x2'", 8, 6, Stage::Form),
     sm(
         "Instruction 'cvt with .ue8m0x2'",
@@ -645,84 +646,86 @@ const G132: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G133: &[Gate] =
-    &[sm("Feature 'cvt.pack'", &[Target::sm(72)], Stage::Form), ptx("Feature 'cvt.pack'", 6, 5, Stage::Form)];
 const G134: &[Gate] =
-    &[sm("Feature '.u2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u2'", 6, 5, Stage::Token)];
+    &[sm("Feature 'cvt.pack'", &[Target::sm(72)], Stage::Form), ptx("Feature 'cvt.pack'", 6, 5, Stage::Form)];
 const G135: &[Gate] =
-    &[sm("Feature '.s2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s2'", 6, 5, Stage::Token)];
+    &[sm("Feature '.u2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u2'", 6, 5, Stage::Token)];
 const G136: &[Gate] =
-    &[sm("Feature '.u4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u4'", 6, 3, Stage::Token)];
+    &[sm("Feature '.s2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s2'", 6, 5, Stage::Token)];
 const G137: &[Gate] =
+    &[sm("Feature '.u4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u4'", 6, 3, Stage::Token)];
+const G138: &[Gate] =
     &[sm("Feature '.s4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s4'", 6, 3, Stage::Token)];
-const G138: &[Gate] = &[ptx("Feature '::entry'", 8, 3, Stage::Token)];
-const G139: &[Gate] = &[ptx("Feature 'cvta/isspacep with .const state space'", 3, 1, Stage::Form)];
-const G140: &[Gate] = &[
+const G139: &[Gate] = &[ptx("Feature '::entry'", 8, 3, Stage::Token)];
+const G140: &[Gate] = &[ptx("Feature 'cvta/isspacep with .const state space'", 3, 1, Stage::Form)];
+const G141: &[Gate] = &[
     sm("Feature 'cvta/isspacep with .param state space'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'cvta/isspacep with .param state space'", 7, 7, Stage::Form),
 ];
-const G141: &[Gate] =
+const G142: &[Gate] =
     &[sm("Instruction 'cvta'", &[Target::sm(20)], Stage::Form), ptx("Feature 'cvta'", 2, 0, Stage::Form)];
-const G142: &[Gate] = &[
+const G143: &[Gate] = &[
     sm("Instruction 'cvta.to'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'cvta.to'", 2, 0, Stage::Form),
 ];
-const G143: &[Gate] =
+const G144: &[Gate] =
     &[sm("Feature 'discard'", &[Target::sm(80)], Stage::Form), ptx("Feature 'discard'", 7, 4, Stage::Form)];
-const G144: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Result)];
-const G145: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G146: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Result)];
-const G147: &[Gate] = &[ptx("Feature 'div.full'", 1, 4, Stage::Form)];
-const G148: &[Gate] =
-    &[sm("Instruction 'dp2a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp2a'", 5, 0, Stage::Form)];
-const G149: &[Gate] =
-    &[sm("Instruction 'dp4a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp4a'", 5, 0, Stage::Form)];
+const G145: &[Gate] = &[until("Feature 'div'", 1, 4, 0, Stage::Form)];
+const G146: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G147: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G148: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Result)];
+const G149: &[Gate] = &[ptx("Feature 'div.full'", 1, 4, Stage::Form)];
 const G150: &[Gate] =
+    &[sm("Instruction 'dp2a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp2a'", 5, 0, Stage::Form)];
+const G151: &[Gate] =
+    &[sm("Instruction 'dp4a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp4a'", 5, 0, Stage::Form)];
+const G152: &[Gate] =
     &[ptx("Feature 'elect'", 8, 0, Stage::Form), sm("Feature 'elect'", &[Target::sm(90)], Stage::Form)];
-const G151: &[Gate] = &[
+const G153: &[Gate] = &[until("Feature 'ex2'", 1, 4, 0, Stage::Form)];
+const G154: &[Gate] = &[
     sm("Feature 'ex2.f16/f16x2'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ex2.f16/f16x2'", 7, 0, Stage::Form),
 ];
-const G152: &[Gate] = &[
+const G155: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'ex2.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'ex2.bf16'", 7, 8, Stage::Form),
 ];
-const G153: &[Gate] = &[
+const G156: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'ex2.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'ex2.bf16x2'", 7, 8, Stage::Form),
 ];
-const G154: &[Gate] =
+const G157: &[Gate] =
     &[ptx("Feature '.sc'", 6, 0, Stage::Result), sm("Feature '.sc'", &[Target::sm(70)], Stage::Result)];
-const G155: &[Gate] =
+const G158: &[Gate] =
     &[sm("Modifier '.async'", &[Target::sm(90)], Stage::Token), ptx("Modifier '.async'", 8, 0, Stage::Token)];
-const G156: &[Gate] = &[
+const G159: &[Gate] = &[
     sm("Feature 'fence with .acquire or .release'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'fence with .acquire or .release'", 8, 6, Stage::Form),
 ];
-const G157: &[Gate] = &[
+const G160: &[Gate] = &[
     ptx("Feature 'fence instruction'", 6, 0, Stage::Form),
     sm("Feature 'fence instruction'", &[Target::sm(70)], Stage::Form),
 ];
-const G158: &[Gate] = &[
+const G161: &[Gate] = &[
     sm("Feature '.sync_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.sync_restrict'", 8, 6, Stage::Token),
 ];
-const G159: &[Gate] = &[
+const G162: &[Gate] = &[
     sm("Feature '.op_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.op_restrict'", 8, 0, Stage::Token),
 ];
-const G160: &[Gate] =
+const G163: &[Gate] =
     &[sm("Modifier '.alias'", &[Target::sm(60)], Stage::Token), ptx("Modifier '.alias'", 7, 5, Stage::Token)];
-const G161: &[Gate] = &[
+const G164: &[Gate] = &[
     ptx("Feature 'fence.proxy'", 7, 5, Stage::Form),
     sm("Feature 'fence.proxy'", &[Target::sm(70)], Stage::Form),
 ];
-const G162: &[Gate] = &[
+const G165: &[Gate] = &[
     ptx("Feature 'fence.proxy with unidirection proxy fence'", 8, 3, Stage::Early),
     sm(
         "Instruction 'fence.proxy with unidirection proxy fence'",
@@ -730,102 +733,102 @@ const G162: &[Gate] = &[
         Stage::Early,
     ),
 ];
-const G163: &[Gate] = &[sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late)];
-const G164: &[Gate] = &[sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G165: &[Gate] = &[ptx("Feature 'fma.f32'", 2, 0, Stage::Result)];
-const G166: &[Gate] = &[
+const G166: &[Gate] = &[sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late)];
+const G167: &[Gate] = &[sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G168: &[Gate] = &[ptx("Feature 'fma.f32'", 2, 0, Stage::Result)];
+const G169: &[Gate] = &[
     sm("Feature 'fma.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32x2'", 8, 6, Stage::Form),
 ];
-const G167: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
-const G168: &[Gate] =
+const G170: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
+const G171: &[Gate] =
     &[sm("Modifier '.oob'", &[Target::sm(90)], Stage::Token), ptx("Feature '.oob'", 8, 1, Stage::Token)];
-const G169: &[Gate] = &[
+const G172: &[Gate] = &[
     sm("Feature 'fma.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.f16'", 8, 6, Stage::Form),
 ];
-const G170: &[Gate] = &[
+const G173: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'fma.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G171: &[Gate] = &[
+const G174: &[Gate] = &[
     ptx("Feature 'fma.f32'", 2, 0, Stage::Result),
     sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late),
 ];
-const G172: &[Gate] =
+const G175: &[Gate] =
     &[sm("Instruction 'fns'", &[Target::sm(30)], Stage::Form), ptx("Feature 'fns'", 6, 0, Stage::Form)];
-const G173: &[Gate] = &[
+const G176: &[Gate] = &[
     sm("Feature 'getctarank'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'getctarank'", 7, 8, Stage::Form),
 ];
-const G174: &[Gate] = &[
+const G177: &[Gate] = &[
     sm("Modifier '.launch_dependents'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.launch_dependents'", 7, 8, Stage::Token),
 ];
-const G175: &[Gate] =
+const G178: &[Gate] =
     &[sm("Modifier '.wait'", &[Target::sm(90)], Stage::Token), ptx("Modifier '.wait'", 7, 8, Stage::Token)];
-const G176: &[Gate] = &[
+const G179: &[Gate] = &[
     ptx("Feature 'griddepcontrol'", 7, 8, Stage::Form),
     sm("Feature 'griddepcontrol'", &[Target::sm(90)], Stage::Form),
 ];
-const G177: &[Gate] = &[
+const G180: &[Gate] = &[
     sm("Instruction 'isspacep'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'isspacep'", 2, 0, Stage::Form),
 ];
-const G178: &[Gate] = &[
+const G181: &[Gate] = &[
     sm("Instruction 'istypep'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'istypep'", 4, 0, Stage::Form),
 ];
-const G179: &[Gate] =
+const G182: &[Gate] =
     &[ptx("Feature '.weak'", 6, 0, Stage::Result), sm("Feature '.weak'", &[Target::sm(70)], Stage::Result)];
-const G180: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
-const G181: &[Gate] = &[
+const G183: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
+const G184: &[Gate] = &[
     sm("Instruction 'ld'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G182: &[Gate] = &[
+const G185: &[Gate] = &[
     ptx("Feature '256 bit wide load/store'", 8, 8, Stage::Form),
     sm("Feature '256 bit wide load/store'", &[Target::sm(100)], Stage::Form),
 ];
-const G183: &[Gate] = &[
+const G186: &[Gate] = &[
     sm("Feature 'generic addressing'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'generic addressing'", 2, 0, Stage::Form),
 ];
-const G184: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
-const G185: &[Gate] = &[
+const G187: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
+const G188: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_normal' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G186: &[Gate] = &[
+const G189: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_unchanged' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G187: &[Gate] = &[
+const G190: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_first' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G188: &[Gate] = &[
+const G191: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_last' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G189: &[Gate] = &[
+const G192: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.no_allocate' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G190: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
-const G191: &[Gate] =
+const G193: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
+const G194: &[Gate] =
     &[ptx("Feature '.mmio'", 8, 2, Stage::Token), sm("Feature '.mmio'", &[Target::sm(70)], Stage::Token)];
-const G192: &[Gate] =
+const G195: &[Gate] =
     &[sm("Instruction 'ld.nc'", &[Target::sm(32)], Stage::Token), ptx("Feature '.nc'", 3, 1, Stage::Token)];
-const G193: &[Gate] = &[
+const G196: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.m8n8'", 6, 5, Stage::Form),
     sm("Modifier '.m8n8'", &[Target::sm(75)], Stage::Form),
 ];
-const G194: &[Gate] = &[
+const G197: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Modifier '.m8n16' on 'ldmatrix'", 8, 6, Stage::Form),
@@ -839,12 +842,12 @@ const G194: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G195: &[Gate] = &[sm(
+const G198: &[Gate] = &[sm(
     "Feature '.m16n16'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
     Stage::Token,
 )];
-const G196: &[Gate] = &[
+const G199: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.b8x16'", 8, 6, Stage::Form),
@@ -858,7 +861,7 @@ const G196: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G197: &[Gate] = &[
+const G200: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.m16n16'", 8, 6, Stage::Form),
@@ -872,83 +875,85 @@ const G197: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G198: &[Gate] =
+const G201: &[Gate] =
     &[sm("Instruction 'ldu'", &[Target::sm(20)], Stage::Form), ptx("Feature 'ldu'", 2, 0, Stage::Form)];
-const G199: &[Gate] =
+const G202: &[Gate] = &[until("Feature 'lg2'", 1, 4, 0, Stage::Form)];
+const G203: &[Gate] =
     &[sm("Instruction 'lop3'", &[Target::sm(50)], Stage::Form), ptx("Feature 'lop3'", 4, 3, Stage::Form)];
-const G200: &[Gate] = &[
+const G204: &[Gate] = &[
     sm("Instruction 'lop3.<BoolOp>'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'lop3.<BoolOp>'", 8, 2, Stage::Form),
 ];
-const G201: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G202: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G203: &[Gate] =
+const G205: &[Gate] = &[until("Feature 'mad'", 3, 2, 20, Stage::Form)];
+const G206: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G207: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G208: &[Gate] =
     &[sm("Instruction 'mad.cc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'mad.cc'", 3, 0, Stage::Form)];
-const G204: &[Gate] =
+const G209: &[Gate] =
     &[sm("Instruction 'madc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'madc'", 3, 0, Stage::Form)];
-const G205: &[Gate] =
+const G210: &[Gate] =
     &[sm("Feature 'mapa'", &[Target::sm(90)], Stage::Form), ptx("Feature 'mapa'", 7, 8, Stage::Form)];
-const G206: &[Gate] =
+const G211: &[Gate] =
     &[ptx("Feature 'match'", 6, 0, Stage::Form), sm("Instruction 'match'", &[Target::sm(70)], Stage::Form)];
-const G207: &[Gate] =
+const G212: &[Gate] =
     &[ptx("Feature '.NaN'", 7, 0, Stage::Late), sm("Modifier '.NaN'", &[Target::sm(80)], Stage::Late)];
-const G208: &[Gate] = &[
+const G213: &[Gate] = &[
     ptx("Feature '.xorsign'", 7, 2, Stage::Late),
     sm("Modifier '.xorsign'", &[Target::sm(86)], Stage::Late),
 ];
-const G209: &[Gate] =
+const G214: &[Gate] =
     &[sm("Feature '.abs'", &[Target::sm(86)], Stage::Token), ptx("Feature '.abs'", 7, 2, Stage::Token)];
-const G210: &[Gate] = &[
+const G215: &[Gate] = &[
     sm("Feature 'max.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'max.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G211: &[Gate] = &[
+const G216: &[Gate] = &[
     sm("Feature 'max.f16 or max.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'max.f16 or max.f16x2'", 7, 0, Stage::Late),
 ];
-const G212: &[Gate] = &[
+const G217: &[Gate] = &[
     ptx("Feature 'max.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G213: &[Gate] = &[
+const G218: &[Gate] = &[
     ptx("Feature 'max.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G214: &[Gate] =
+const G219: &[Gate] =
     &[sm("Feature 'max.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'max.relu'", 8, 0, Stage::Form)];
-const G215: &[Gate] = &[
+const G220: &[Gate] = &[
     ptx("Feature 'mbarrier.init'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.init'", &[Target::sm(80)], Stage::Form),
 ];
-const G216: &[Gate] = &[
+const G221: &[Gate] = &[
     ptx("Feature 'mbarrier.inval'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.inval'", &[Target::sm(80)], Stage::Form),
 ];
-const G217: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
-const G218: &[Gate] = &[
+const G222: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
+const G223: &[Gate] = &[
     ptx("Feature 'mbarrier.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G219: &[Gate] = &[
+const G224: &[Gate] = &[
     ptx("Feature 'mbarrier.complete_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.complete_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G220: &[Gate] = &[
+const G225: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
 ];
-const G221: &[Gate] = &[
+const G226: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
 ];
-const G222: &[Gate] = &[
+const G227: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive'", 8, 6, Stage::Form),
 ];
-const G223: &[Gate] = &[
+const G228: &[Gate] = &[
     sm(
         "Feature 'mbarrier.arrive with count argument and without '.noComplete' modifier'",
         &[Target::sm(90)],
@@ -961,41 +966,41 @@ const G223: &[Gate] = &[
         Stage::Modifier,
     ),
 ];
-const G224: &[Gate] = &[
+const G229: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G225: &[Gate] = &[
+const G230: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G226: &[Gate] = &[
+const G231: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
 ];
-const G227: &[Gate] = &[
+const G232: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", 8, 6, Stage::Form),
 ];
-const G228: &[Gate] = &[
+const G233: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Form),
 ];
-const G229: &[Gate] = &[
+const G234: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
 ];
-const G230: &[Gate] = &[
+const G235: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop'", 8, 6, Stage::Form),
 ];
-const G231: &[Gate] = &[
+const G236: &[Gate] = &[
     sm(
         "Feature 'mbarrier.arrive_drop with count argument and without '.noComplete' modifier'",
         &[Target::sm(90)],
@@ -1008,181 +1013,181 @@ const G231: &[Gate] = &[
         Stage::Modifier,
     ),
 ];
-const G232: &[Gate] = &[
+const G237: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G233: &[Gate] = &[
+const G238: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G234: &[Gate] = &[
+const G239: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
 ];
-const G235: &[Gate] = &[
+const G240: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", 8, 6, Stage::Form),
 ];
-const G236: &[Gate] = &[
+const G241: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.test_wait'", &[Target::sm(80)], Stage::Form),
 ];
-const G237: &[Gate] = &[
+const G242: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait'", 8, 0, Stage::Form),
 ];
-const G238: &[Gate] = &[
+const G243: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait'", 8, 6, Stage::Form),
 ];
-const G239: &[Gate] = &[
+const G244: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait.parity'", 7, 1, Stage::Form),
     sm("Feature 'mbarrier.test_wait.parity'", &[Target::sm(80)], Stage::Form),
 ];
-const G240: &[Gate] = &[
+const G245: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait.parity'", 8, 0, Stage::Form),
 ];
-const G241: &[Gate] = &[
+const G246: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", 8, 6, Stage::Form),
 ];
-const G242: &[Gate] = &[
+const G247: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
 ];
-const G243: &[Gate] = &[
+const G248: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait'", 8, 0, Stage::Form),
 ];
-const G244: &[Gate] = &[
+const G249: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait'", 8, 6, Stage::Form),
 ];
-const G245: &[Gate] = &[
+const G250: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait.parity'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
 ];
-const G246: &[Gate] = &[
+const G251: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait.parity'", 8, 0, Stage::Form),
 ];
-const G247: &[Gate] = &[
+const G252: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", 8, 6, Stage::Form),
 ];
-const G248: &[Gate] = &[
+const G253: &[Gate] = &[
     ptx("Feature 'mbarrier.pending_count'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.pending_count'", &[Target::sm(80)], Stage::Form),
 ];
-const G249: &[Gate] = &[
+const G254: &[Gate] = &[
     ptx("Feature 'membar.sys'", 2, 0, Stage::Form),
     sm("Instruction 'membar.sys'", &[Target::sm(20)], Stage::Form),
 ];
-const G250: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
-const G251: &[Gate] = &[
+const G255: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
+const G256: &[Gate] = &[
     ptx("Feature 'membar.proxy'", 7, 5, Stage::Form),
     sm("Feature 'membar.proxy'", &[Target::sm(60)], Stage::Form),
 ];
-const G252: &[Gate] = &[
+const G257: &[Gate] = &[
     sm("Feature 'min.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'min.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G253: &[Gate] = &[
+const G258: &[Gate] = &[
     sm("Feature 'min.f16 or min.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'min.f16 or min.f16x2'", 7, 0, Stage::Late),
 ];
-const G254: &[Gate] = &[
+const G259: &[Gate] = &[
     ptx("Feature 'min.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G255: &[Gate] = &[
+const G260: &[Gate] = &[
     ptx("Feature 'min.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G256: &[Gate] =
+const G261: &[Gate] =
     &[sm("Feature 'min.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'min.relu'", 8, 0, Stage::Form)];
-const G257: &[Gate] = &[
+const G262: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.m8n8k4'", 6, 4, Stage::Form),
     sm("Feature '.m8n8k4'", &[Target::sm(70)], Stage::Form),
 ];
-const G258: &[Gate] =
+const G263: &[Gate] =
     &[ptx("Feature '.m16n8k8'", 6, 5, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(75)], Stage::Form)];
-const G259: &[Gate] = &[
+const G264: &[Gate] = &[
     ptx("Feature '.m16n8k16'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k16'", &[Target::sm(80)], Stage::Form),
 ];
-const G260: &[Gate] =
+const G265: &[Gate] =
     &[ptx("Feature 'mma'", 6, 4, Stage::Form), sm("Feature 'mma'", &[Target::sm(70)], Stage::Form)];
-const G261: &[Gate] =
+const G266: &[Gate] =
     &[ptx("Feature '.m16n8k8'", 7, 0, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(80)], Stage::Form)];
-const G262: &[Gate] =
+const G267: &[Gate] =
     &[ptx("Feature '.m16n8k4'", 7, 0, Stage::Form), sm("Feature '.m16n8k4'", &[Target::sm(80)], Stage::Form)];
-const G263: &[Gate] = &[
+const G268: &[Gate] = &[
     ptx("Feature '.m8n8k4 with double types'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k4 with double types'", &[Target::sm(80)], Stage::Form),
 ];
-const G264: &[Gate] = &[
+const G269: &[Gate] = &[
     ptx("Feature '.m16n8k4 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k4 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G265: &[Gate] = &[
+const G270: &[Gate] = &[
     ptx("Feature '.m16n8k8 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k8 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G266: &[Gate] = &[
+const G271: &[Gate] = &[
     ptx("Feature '.m16n8k16 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k16 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G267: &[Gate] =
+const G272: &[Gate] =
     &[ptx("Feature '.m8n8k16'", 6, 5, Stage::Form), sm("Feature '.m8n8k16'", &[Target::sm(75)], Stage::Form)];
-const G268: &[Gate] = &[
+const G273: &[Gate] = &[
     ptx("Feature '.m16n8k32'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k32'", &[Target::sm(80)], Stage::Form),
 ];
-const G269: &[Gate] =
+const G274: &[Gate] =
     &[ptx("Feature '.m8n8k32'", 6, 5, Stage::Form), sm("Feature '.m8n8k32'", &[Target::sm(75)], Stage::Form)];
-const G270: &[Gate] = &[
+const G275: &[Gate] = &[
     ptx("Feature '.m16n8k64'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k64'", &[Target::sm(80)], Stage::Form),
 ];
-const G271: &[Gate] =
+const G276: &[Gate] =
     &[sm("Feature '.b1'", &[Target::sm(75)], Stage::Token), ptx("Feature '.b1'", 6, 3, Stage::Token)];
-const G272: &[Gate] = &[
+const G277: &[Gate] = &[
     ptx("Modifier '.and' on 'mma'", 7, 1, Stage::Form),
     sm("Modifier '.and' on 'mma'", &[Target::sm(80)], Stage::Form),
 ];
-const G273: &[Gate] = &[
+const G278: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G274: &[Gate] = &[
+const G279: &[Gate] = &[
     ptx("Feature '.m16n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k128'", &[Target::sm(80)], Stage::Form),
 ];
-const G275: &[Gate] = &[
+const G280: &[Gate] = &[
     ptx("Feature '.m16n8k256'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k256'", &[Target::sm(80)], Stage::Form),
 ];
-const G276: &[Gate] = &[
+const G281: &[Gate] = &[
     ptx("Feature '.kind::f8f6f4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::f8f6f4'",
@@ -1194,11 +1199,11 @@ const G276: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G277: &[Gate] =
+const G282: &[Gate] =
     &[ptx("Feature 'mma with FP8 floating point type and .m16n8k16 shape'", 8, 7, Stage::Form)];
-const G278: &[Gate] =
+const G283: &[Gate] =
     &[ptx("Feature 'mma with FP8 floating point type and FP16 accumulation'", 8, 7, Stage::Form)];
-const G279: &[Gate] = &[
+const G284: &[Gate] = &[
     ptx("Feature '.kind::f8f6f4'", 8, 6, Stage::Form),
     sm(
         "Feature '.kind::f8f6f4'",
@@ -1210,11 +1215,11 @@ const G279: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G280: &[Gate] = &[
+const G285: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G281: &[Gate] = &[
+const G286: &[Gate] = &[
     ptx("Feature 'mma with with FP6/FP4 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with FP6/FP4 floating point type'",
@@ -1222,17 +1227,17 @@ const G281: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G282: &[Gate] = &[
+const G287: &[Gate] = &[
     ptx("Feature '.sp::ordered_metadata'", 8, 5, Stage::Token),
     sm("Feature '.sp::ordered_metadata'", &[Target::sm(80)], Stage::Token),
 ];
-const G283: &[Gate] = &[
+const G288: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
     sm("Feature 'Sparse MMA'", &[Target::sm(80)], Stage::Form),
 ];
-const G284: &[Gate] = &[
+const G289: &[Gate] = &[
     ptx("Feature 'mma with with F16 accumulator and F8 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with F16 accumulator and F8 floating point type'",
@@ -1240,7 +1245,7 @@ const G284: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G285: &[Gate] = &[
+const G290: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
@@ -1248,7 +1253,7 @@ const G285: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G286: &[Gate] = &[
+const G291: &[Gate] = &[
     ptx("Feature '.kind::mxf4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::mxf4'",
@@ -1260,7 +1265,7 @@ const G286: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G287: &[Gate] = &[
+const G292: &[Gate] = &[
     ptx("Feature '.block_scale'", 8, 6, Stage::Token),
     sm(
         "Feature '.block_scale'",
@@ -1272,7 +1277,7 @@ const G287: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G288: &[Gate] = &[
+const G293: &[Gate] = &[
     ptx("Feature '.scale_vec::2X'", 8, 6, Stage::Token),
     sm(
         "Feature '.scale_vec::2X'",
@@ -1285,11 +1290,11 @@ const G288: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G289: &[Gate] = &[
+const G294: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
     sm("Instruction 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
 ];
-const G290: &[Gate] = &[
+const G295: &[Gate] = &[
     ptx("Feature '.kind::mxf4nvf4'", 8, 7, Stage::Token),
     sm(
         "Feature '.kind::mxf4nvf4'",
@@ -1301,7 +1306,7 @@ const G290: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G291: &[Gate] = &[
+const G296: &[Gate] = &[
     ptx("Feature '.scale_vec::4X'", 8, 7, Stage::Token),
     sm(
         "Feature '.scale_vec::4X'",
@@ -1314,8 +1319,8 @@ const G291: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G292: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
-const G293: &[Gate] = &[
+const G297: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
+const G298: &[Gate] = &[
     ptx("Feature '.kind::mxf8f6f4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::mxf8f6f4'",
@@ -1327,7 +1332,7 @@ const G293: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G294: &[Gate] = &[
+const G299: &[Gate] = &[
     ptx("Feature '.scale_vec::1X'", 8, 6, Stage::Token),
     sm(
         "Feature '.scale_vec::1X'",
@@ -1340,7 +1345,7 @@ const G294: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G295: &[Gate] = &[
+const G300: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
     sm("Instruction 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
     sm(
@@ -1349,34 +1354,34 @@ const G295: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G296: &[Gate] = &[
+const G301: &[Gate] = &[
     sm("Feature 'movmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'movmatrix'", 7, 8, Stage::Form),
 ];
-const G297: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G298: &[Gate] = &[
+const G302: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G303: &[Gate] = &[
     sm("Feature 'mul.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'mul.f32x2'", 8, 6, Stage::Form),
 ];
-const G299: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G300: &[Gate] = &[
+const G304: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G305: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16'", 7, 8, Stage::Form),
 ];
-const G301: &[Gate] = &[
+const G306: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16x2'", 7, 8, Stage::Form),
 ];
-const G302: &[Gate] = &[
+const G307: &[Gate] = &[
     sm("Feature 'multimem.ld_reduce'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.ld_reduce'", 8, 1, Stage::Form),
 ];
-const G303: &[Gate] = &[
+const G308: &[Gate] = &[
     sm(
         "Feature '.e5m2'",
         &[
@@ -1389,7 +1394,7 @@ const G303: &[Gate] = &[
     ),
     ptx("Feature '.e5m2'", 8, 6, Stage::Form),
 ];
-const G304: &[Gate] = &[
+const G309: &[Gate] = &[
     sm(
         "Feature '.e5m2x2'",
         &[
@@ -1402,7 +1407,7 @@ const G304: &[Gate] = &[
     ),
     ptx("Feature '.e5m2x2'", 8, 6, Stage::Form),
 ];
-const G305: &[Gate] = &[
+const G310: &[Gate] = &[
     sm(
         "Feature '.e5m2x4'",
         &[
@@ -1415,7 +1420,7 @@ const G305: &[Gate] = &[
     ),
     ptx("Feature '.e5m2x4'", 8, 6, Stage::Form),
 ];
-const G306: &[Gate] = &[
+const G311: &[Gate] = &[
     sm(
         "Feature '.e4m3'",
         &[
@@ -1428,7 +1433,7 @@ const G306: &[Gate] = &[
     ),
     ptx("Feature '.e4m3'", 8, 6, Stage::Form),
 ];
-const G307: &[Gate] = &[
+const G312: &[Gate] = &[
     sm(
         "Feature '.e4m3x2'",
         &[
@@ -1441,7 +1446,7 @@ const G307: &[Gate] = &[
     ),
     ptx("Feature '.e4m3x2'", 8, 6, Stage::Form),
 ];
-const G308: &[Gate] = &[
+const G313: &[Gate] = &[
     sm(
         "Feature '.e4m3x4'",
         &[
@@ -1454,96 +1459,98 @@ const G308: &[Gate] = &[
     ),
     ptx("Feature '.e4m3x4'", 8, 6, Stage::Form),
 ];
-const G309: &[Gate] = &[
+const G314: &[Gate] = &[
     sm("Modifier '.acc::f32'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.acc::f32'", 8, 2, Stage::Form),
 ];
-const G310: &[Gate] = &[
+const G315: &[Gate] = &[
     sm("Feature 'multimem.st'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.st'", 8, 1, Stage::Form),
 ];
-const G311: &[Gate] = &[
+const G316: &[Gate] = &[
     sm("Feature 'multimem.red'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.red'", 8, 1, Stage::Form),
 ];
-const G312: &[Gate] = &[
+const G317: &[Gate] = &[
     sm("Instruction 'nanosleep'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'nanosleep'", 6, 2, Stage::Form),
 ];
-const G313: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
-const G314: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
-const G315: &[Gate] = &[
+const G318: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
+const G319: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
+const G320: &[Gate] = &[
     ptx("Feature 'pmevent.mask'", 3, 0, Stage::Form),
     sm("Feature 'pmevent.mask'", &[Target::sm(20)], Stage::Form),
 ];
-const G316: &[Gate] =
+const G321: &[Gate] =
     &[sm("Instruction 'popc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'popc'", 2, 0, Stage::Form)];
-const G317: &[Gate] = &[
+const G322: &[Gate] = &[
     sm("Instruction 'prefetch'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetch'", 2, 0, Stage::Form),
 ];
-const G318: &[Gate] = &[
+const G323: &[Gate] = &[
     ptx("Modifier 'cache eviction priority' on 'prefetch'", 7, 4, Stage::Token),
     sm("Modifier 'cache eviction priority' on 'prefetch'", &[Target::sm(80)], Stage::Token),
 ];
-const G319: &[Gate] = &[
+const G324: &[Gate] = &[
     sm("Modifier '.tensormap'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.tensormap'", 8, 0, Stage::Token),
 ];
-const G320: &[Gate] = &[
+const G325: &[Gate] = &[
     sm("Instruction 'prefetchu'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetchu'", 2, 0, Stage::Form),
 ];
-const G321: &[Gate] =
+const G326: &[Gate] =
     &[sm("Instruction 'prmt'", &[Target::sm(20)], Stage::Form), ptx("Feature 'prmt'", 2, 0, Stage::Form)];
-const G322: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Result)];
-const G323: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G324: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Result)];
-const G325: &[Gate] = &[
+const G327: &[Gate] = &[until("Feature 'rcp'", 1, 4, 0, Stage::Form)];
+const G328: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G329: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G330: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Result)];
+const G331: &[Gate] = &[
     ptx("Feature 'rcp.approx.f64'", 2, 1, Stage::Form),
     sm("Instruction 'rcp.approx.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G326: &[Gate] =
+const G332: &[Gate] =
     &[ptx("Feature 'red'", 1, 2, Stage::Form), sm("Instruction 'red'", &[Target::sm(11)], Stage::Form)];
-const G327: &[Gate] = &[
+const G333: &[Gate] = &[
     ptx("Feature 'red with .noftz and .f32'", 9, 4, Stage::Form),
     sm("Feature 'red with .noftz and .f32'", &[Target::sm(90)], Stage::Form),
 ];
-const G328: &[Gate] = &[
+const G334: &[Gate] = &[
     ptx("Feature 'red'", 1, 2, Stage::Form),
     sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
     sm("Instruction '{atomic}'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction '{atomic}'", 2, 0, Stage::Form),
 ];
-const G329: &[Gate] = &[
+const G335: &[Gate] = &[
     sm("Feature 'red instruction with vector types'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'red instruction with vector types'", 8, 1, Stage::Form),
 ];
-const G330: &[Gate] = &[
+const G336: &[Gate] = &[
     sm("Feature 'red.async'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'red.async'", 8, 1, Stage::Form),
 ];
-const G331: &[Gate] = &[
+const G337: &[Gate] = &[
     sm("Feature 'st.async/red.async with .mmio modifier'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .mmio modifier'", 8, 7, Stage::Form),
 ];
-const G332: &[Gate] = &[
+const G338: &[Gate] = &[
     sm("Feature 'st.async/red.async with .release modifier'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .release modifier'", 8, 7, Stage::Form),
 ];
-const G333: &[Gate] =
+const G339: &[Gate] =
     &[sm("Feature 'redux'", &[Target::sm(80)], Stage::Form), ptx("Feature 'redux'", 7, 0, Stage::Form)];
-const G334: &[Gate] = &[
+const G340: &[Gate] = &[
     sm("Instruction 'redux.f32'", &[Target::new(100, Suffix::Family)], Stage::Form),
     ptx("Instruction 'redux.f32'", 8, 6, Stage::Form),
 ];
-const G335: &[Gate] = &[
+const G341: &[Gate] = &[until("Feature 'rsqrt'", 1, 4, 0, Stage::Form)];
+const G342: &[Gate] = &[
     ptx("Feature 'rsqrt.approx.ftz.f64'", 4, 0, Stage::Form),
     sm("Instruction 'rsqrt.approx.ftz.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G336: &[Gate] =
+const G343: &[Gate] =
     &[sm("Feature 'set.bf16'", &[Target::sm(90)], Stage::Form), ptx("Feature 'set.bf16'", 7, 8, Stage::Form)];
-const G337: &[Gate] = &[
+const G344: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Late),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Late),
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
@@ -1553,7 +1560,7 @@ const G337: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G338: &[Gate] = &[
+const G345: &[Gate] = &[
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
     sm(
         "Feature 'half precision floating point set instruction with integer result'",
@@ -1561,11 +1568,11 @@ const G338: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G339: &[Gate] = &[
+const G346: &[Gate] = &[
     sm("Feature 'set.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'set.bf16x2'", 7, 8, Stage::Form),
 ];
-const G340: &[Gate] = &[
+const G347: &[Gate] = &[
     ptx("Feature 'setmaxnreg.inc'", 8, 0, Stage::Form),
     sm(
         "Instruction 'setmaxnreg.inc'",
@@ -1578,7 +1585,7 @@ const G340: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G341: &[Gate] = &[
+const G348: &[Gate] = &[
     ptx("Feature 'setmaxnreg.dec'", 8, 0, Stage::Form),
     sm(
         "Instruction 'setmaxnreg.dec'",
@@ -1591,75 +1598,77 @@ const G341: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G342: &[Gate] = &[
+const G349: &[Gate] = &[
     sm("Feature 'setp.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16'", 7, 8, Stage::Form),
 ];
-const G343: &[Gate] = &[
+const G350: &[Gate] = &[
     sm("Feature 'setp.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16x2'", 7, 8, Stage::Form),
 ];
-const G344: &[Gate] =
+const G351: &[Gate] =
     &[sm("Instruction 'shf'", &[Target::sm(32)], Stage::Form), ptx("Feature 'shf'", 3, 1, Stage::Form)];
-const G345: &[Gate] = &[
+const G352: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Result),
     ptx("Feature 'shfl'", 3, 0, Stage::Result),
     until("Instruction 'shfl' without '.sync'", 6, 4, 70, Stage::Result),
 ];
-const G346: &[Gate] = &[
+const G353: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Result),
     ptx("Feature 'shfl'", 3, 0, Stage::Result),
     ptx("Feature 'shfl.sync'", 6, 0, Stage::Result),
 ];
-const G347: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Result)];
-const G348: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G349: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Result)];
-const G350: &[Gate] = &[
+const G354: &[Gate] = &[until("Feature 'sin'", 1, 4, 0, Stage::Form)];
+const G355: &[Gate] = &[until("Feature 'sqrt'", 1, 4, 0, Stage::Form)];
+const G356: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G357: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G358: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Result)];
+const G359: &[Gate] = &[
     sm("Instruction 'st'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G351: &[Gate] = &[
+const G360: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_normal' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G352: &[Gate] = &[
+const G361: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_unchanged' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G353: &[Gate] = &[
+const G362: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_first' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G354: &[Gate] = &[
+const G363: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_last' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G355: &[Gate] = &[
+const G364: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.no_allocate' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G356: &[Gate] =
+const G365: &[Gate] =
     &[sm("Feature 'st.async'", &[Target::sm(90)], Stage::Form), ptx("Feature 'st.async'", 8, 1, Stage::Form)];
-const G357: &[Gate] = &[
+const G366: &[Gate] = &[
     sm("Feature 'st.async/red.async with .global state space'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .global state space'", 8, 7, Stage::Form),
 ];
-const G358: &[Gate] = &[
+const G367: &[Gate] = &[
     sm("Feature 'stackrestore'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stackrestore'", 7, 3, Stage::Form),
 ];
-const G359: &[Gate] = &[
+const G368: &[Gate] = &[
     sm("Feature 'stacksave'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stacksave'", 7, 3, Stage::Form),
 ];
-const G360: &[Gate] =
+const G369: &[Gate] =
     &[sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form), ptx("Feature 'stmatrix'", 7, 8, Stage::Form)];
-const G361: &[Gate] = &[sm(
+const G370: &[Gate] = &[sm(
     "Feature '.m16n8'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
     Stage::Token,
 )];
-const G362: &[Gate] = &[
+const G371: &[Gate] = &[
     sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'stmatrix'", 7, 8, Stage::Form),
     ptx("Feature '.m16n8'", 8, 6, Stage::Form),
@@ -1673,82 +1682,82 @@ const G362: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G363: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G364: &[Gate] = &[
+const G372: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G373: &[Gate] = &[
     sm("Feature 'sub.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32x2'", 8, 6, Stage::Form),
 ];
-const G365: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G366: &[Gate] = &[
+const G374: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G375: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16'", 7, 8, Stage::Form),
 ];
-const G367: &[Gate] = &[
+const G376: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16x2'", 7, 8, Stage::Form),
 ];
-const G368: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
-const G369: &[Gate] = &[
+const G377: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
+const G378: &[Gate] = &[
     sm("Feature 'sub.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.f16'", 8, 6, Stage::Form),
 ];
-const G370: &[Gate] = &[
+const G379: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G371: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
-const G372: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
-const G373: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
-const G374: &[Gate] = &[
+const G380: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
+const G381: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
+const G382: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
+const G383: &[Gate] = &[
     sm("Instruction 'suld'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G375: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
-const G376: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
-const G377: &[Gate] = &[
+const G384: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
+const G385: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
+const G386: &[Gate] = &[
     ptx("Feature '64-bit min/max operation on sured.b'", 8, 1, Stage::Form),
     sm("Feature '64-bit min/max operation on sured.b'", &[Target::sm(50)], Stage::Form),
 ];
-const G378: &[Gate] = &[sm("Instruction 'sured.b'", &[Target::sm(20)], Stage::Form)];
-const G379: &[Gate] = &[
+const G387: &[Gate] = &[sm("Instruction 'sured.b'", &[Target::sm(20)], Stage::Form)];
+const G388: &[Gate] = &[
     ptx("Feature '.b64 on sured.p'", 8, 1, Stage::Form),
     sm("Feature '.b64 on sured.p'", &[Target::sm(50)], Stage::Form),
 ];
-const G380: &[Gate] = &[sm("Instruction 'sured.p'", &[Target::sm(20)], Stage::Form)];
-const G381: &[Gate] = &[
+const G389: &[Gate] = &[sm("Instruction 'sured.p'", &[Target::sm(20)], Stage::Form)];
+const G390: &[Gate] = &[
     sm("Instruction 'sust'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G382: &[Gate] = &[
+const G391: &[Gate] = &[
     sm("Feature 'sust.p with array geometry'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'sust.p with array geometry'", 4, 1, Stage::Form),
 ];
-const G383: &[Gate] = &[sm("Instruction 'sust.p'", &[Target::sm(20)], Stage::Form)];
-const G384: &[Gate] =
+const G392: &[Gate] = &[sm("Instruction 'sust.p'", &[Target::sm(20)], Stage::Form)];
+const G393: &[Gate] =
     &[sm("Instruction 'szext'", &[Target::sm(70)], Stage::Form), ptx("Feature 'szext'", 7, 6, Stage::Form)];
-const G385: &[Gate] =
+const G394: &[Gate] =
     &[sm("Feature 'tanh'", &[Target::sm(75)], Stage::Form), ptx("Feature 'tanh'", 7, 0, Stage::Form)];
-const G386: &[Gate] = &[
+const G395: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16'", 7, 8, Stage::Form),
 ];
-const G387: &[Gate] = &[
+const G396: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16x2'", 7, 8, Stage::Form),
 ];
-const G388: &[Gate] = &[
+const G397: &[Gate] = &[
     ptx("Feature '.cta_group::1'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::1'",
@@ -1756,7 +1765,7 @@ const G388: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G389: &[Gate] = &[
+const G398: &[Gate] = &[
     ptx("Feature '.cta_group::2'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::2'",
@@ -1764,7 +1773,7 @@ const G389: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G390: &[Gate] = &[
+const G399: &[Gate] = &[
     ptx("Feature 'tcgen05.alloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.alloc'",
@@ -1772,7 +1781,7 @@ const G390: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G391: &[Gate] = &[
+const G400: &[Gate] = &[
     ptx("Feature 'tcgen05.dealloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.dealloc'",
@@ -1780,7 +1789,7 @@ const G391: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G392: &[Gate] = &[
+const G401: &[Gate] = &[
     ptx("Feature 'tcgen05.relinquish_alloc_permit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.relinquish_alloc_permit'",
@@ -1788,27 +1797,27 @@ const G392: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G393: &[Gate] = &[sm(
+const G402: &[Gate] = &[sm(
     "Feature '.16x64b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G394: &[Gate] = &[sm(
+const G403: &[Gate] = &[sm(
     "Feature '.16x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G395: &[Gate] = &[sm(
+const G404: &[Gate] = &[sm(
     "Feature '.16x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G396: &[Gate] = &[sm(
+const G405: &[Gate] = &[sm(
     "Feature '.32x32b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G397: &[Gate] = &[
+const G406: &[Gate] = &[
     ptx("Feature 'tcgen05.ld'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.ld'",
@@ -1816,12 +1825,12 @@ const G397: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G398: &[Gate] = &[sm(
+const G407: &[Gate] = &[sm(
     "Feature '.16x32bx2'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G399: &[Gate] = &[
+const G408: &[Gate] = &[
     ptx("Feature 'tcgen05.st'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.st'",
@@ -1829,7 +1838,7 @@ const G399: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G400: &[Gate] = &[
+const G409: &[Gate] = &[
     ptx("Feature 'tcgen05.wait'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.wait'",
@@ -1837,22 +1846,22 @@ const G400: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G401: &[Gate] = &[sm(
+const G410: &[Gate] = &[sm(
     "Feature '.128x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G402: &[Gate] = &[sm(
+const G411: &[Gate] = &[sm(
     "Feature '.4x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G403: &[Gate] = &[sm(
+const G412: &[Gate] = &[sm(
     "Feature '.128x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G404: &[Gate] = &[
+const G413: &[Gate] = &[
     ptx("Feature 'tcgen05.cp'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.cp'",
@@ -1860,17 +1869,17 @@ const G404: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G405: &[Gate] = &[sm(
+const G414: &[Gate] = &[sm(
     "Feature '.64x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G406: &[Gate] = &[sm(
+const G415: &[Gate] = &[sm(
     "Feature '.32x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G407: &[Gate] = &[
+const G416: &[Gate] = &[
     ptx("Feature 'tcgen05.shift'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.shift'",
@@ -1882,7 +1891,7 @@ const G407: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G408: &[Gate] = &[
+const G417: &[Gate] = &[
     ptx("Feature '.kind::f16'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::f16'",
@@ -1890,7 +1899,7 @@ const G408: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G409: &[Gate] = &[
+const G418: &[Gate] = &[
     ptx("Feature '.kind::tf32'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::tf32'",
@@ -1898,7 +1907,7 @@ const G409: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G410: &[Gate] = &[
+const G419: &[Gate] = &[
     ptx("Feature '.kind::i8'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::i8'",
@@ -1906,7 +1915,7 @@ const G410: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G411: &[Gate] = &[
+const G420: &[Gate] = &[
     ptx("Feature '.collector::a::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::fill'",
@@ -1914,7 +1923,7 @@ const G411: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G412: &[Gate] = &[
+const G421: &[Gate] = &[
     ptx("Feature '.collector::a::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::use'",
@@ -1922,7 +1931,7 @@ const G412: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G413: &[Gate] = &[
+const G422: &[Gate] = &[
     ptx("Feature '.collector::a::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::lastuse'",
@@ -1930,7 +1939,7 @@ const G413: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G414: &[Gate] = &[
+const G423: &[Gate] = &[
     ptx("Feature '.collector::a::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::discard'",
@@ -1938,12 +1947,12 @@ const G414: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G415: &[Gate] = &[sm(
+const G424: &[Gate] = &[sm(
     "Feature '.kind::i8'",
     &[Target::new(100, Suffix::Architecture), Target::new(110, Suffix::Architecture)],
     Stage::Form,
 )];
-const G416: &[Gate] = &[
+const G425: &[Gate] = &[
     ptx("Feature 'tcgen05.mma'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma'",
@@ -1951,7 +1960,7 @@ const G416: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G417: &[Gate] = &[
+const G426: &[Gate] = &[
     ptx("Feature '.ashift'", 8, 6, Stage::Token),
     sm(
         "Feature '.ashift'",
@@ -1959,7 +1968,7 @@ const G417: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G418: &[Gate] = &[
+const G427: &[Gate] = &[
     ptx("Feature '.block16'", 8, 8, Stage::Token),
     sm(
         "Feature '.block16'",
@@ -1967,7 +1976,7 @@ const G418: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G419: &[Gate] = &[
+const G428: &[Gate] = &[
     ptx("Feature '.block32'", 8, 8, Stage::Token),
     sm(
         "Feature '.block32'",
@@ -1975,7 +1984,7 @@ const G419: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G420: &[Gate] = &[sm(
+const G429: &[Gate] = &[sm(
     "Feature '.kind::mxf4 with .sp modifier'",
     &[
         Target::new(100, Suffix::Architecture),
@@ -1985,7 +1994,7 @@ const G420: &[Gate] = &[sm(
     ],
     Stage::Form,
 )];
-const G421: &[Gate] = &[sm(
+const G430: &[Gate] = &[sm(
     "Feature '.kind::mxf4nvf4 with .sp modifier'",
     &[
         Target::new(100, Suffix::Architecture),
@@ -1995,7 +2004,7 @@ const G421: &[Gate] = &[sm(
     ],
     Stage::Form,
 )];
-const G422: &[Gate] = &[
+const G431: &[Gate] = &[
     ptx("Feature '.collector::b0::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::fill'",
@@ -2003,7 +2012,7 @@ const G422: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G423: &[Gate] = &[
+const G432: &[Gate] = &[
     ptx("Feature '.collector::b0::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::use'",
@@ -2011,7 +2020,7 @@ const G423: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G424: &[Gate] = &[
+const G433: &[Gate] = &[
     ptx("Feature '.collector::b0::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::lastuse'",
@@ -2019,7 +2028,7 @@ const G424: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G425: &[Gate] = &[
+const G434: &[Gate] = &[
     ptx("Feature '.collector::b0::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::discard'",
@@ -2027,7 +2036,7 @@ const G425: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G426: &[Gate] = &[
+const G435: &[Gate] = &[
     ptx("Feature '.collector::b1::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::fill'",
@@ -2035,7 +2044,7 @@ const G426: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G427: &[Gate] = &[
+const G436: &[Gate] = &[
     ptx("Feature '.collector::b1::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::use'",
@@ -2043,7 +2052,7 @@ const G427: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G428: &[Gate] = &[
+const G437: &[Gate] = &[
     ptx("Feature '.collector::b1::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::lastuse'",
@@ -2051,7 +2060,7 @@ const G428: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G429: &[Gate] = &[
+const G438: &[Gate] = &[
     ptx("Feature '.collector::b1::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::discard'",
@@ -2059,7 +2068,7 @@ const G429: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G430: &[Gate] = &[
+const G439: &[Gate] = &[
     ptx("Feature '.collector::b2::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::fill'",
@@ -2067,7 +2076,7 @@ const G430: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G431: &[Gate] = &[
+const G440: &[Gate] = &[
     ptx("Feature '.collector::b2::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::use'",
@@ -2075,7 +2084,7 @@ const G431: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G432: &[Gate] = &[
+const G441: &[Gate] = &[
     ptx("Feature '.collector::b2::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::lastuse'",
@@ -2083,7 +2092,7 @@ const G432: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G433: &[Gate] = &[
+const G442: &[Gate] = &[
     ptx("Feature '.collector::b2::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::discard'",
@@ -2091,7 +2100,7 @@ const G433: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G434: &[Gate] = &[
+const G443: &[Gate] = &[
     ptx("Feature '.collector::b3::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::fill'",
@@ -2099,7 +2108,7 @@ const G434: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G435: &[Gate] = &[
+const G444: &[Gate] = &[
     ptx("Feature '.collector::b3::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::use'",
@@ -2107,7 +2116,7 @@ const G435: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G436: &[Gate] = &[
+const G445: &[Gate] = &[
     ptx("Feature '.collector::b3::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::lastuse'",
@@ -2115,7 +2124,7 @@ const G436: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G437: &[Gate] = &[
+const G446: &[Gate] = &[
     ptx("Feature '.collector::b3::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::discard'",
@@ -2123,7 +2132,7 @@ const G437: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G438: &[Gate] = &[
+const G447: &[Gate] = &[
     ptx("Feature 'tcgen05.mma.ws'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma.ws'",
@@ -2137,7 +2146,7 @@ const G438: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G439: &[Gate] = &[
+const G448: &[Gate] = &[
     ptx("Feature 'tcgen05.commit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.commit'",
@@ -2145,7 +2154,7 @@ const G439: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G440: &[Gate] = &[
+const G449: &[Gate] = &[
     ptx("Feature 'tcgen05.fence'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.fence'",
@@ -2153,7 +2162,7 @@ const G440: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G441: &[Gate] = &[
+const G450: &[Gate] = &[
     ptx("Feature 'tensormap.replace.swizzle_atomicity'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tensormap.replace.swizzle_atomicity'",
@@ -2165,7 +2174,7 @@ const G441: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G442: &[Gate] = &[
+const G451: &[Gate] = &[
     ptx("Feature 'tensormap.replace'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.replace'",
@@ -2178,7 +2187,7 @@ const G442: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G443: &[Gate] = &[
+const G452: &[Gate] = &[
     ptx("Feature 'tensormap.cp_fenceproxy'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.cp_fenceproxy'",
@@ -2186,128 +2195,128 @@ const G443: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G444: &[Gate] =
+const G453: &[Gate] =
     &[sm("Instruction 'testp'", &[Target::sm(20)], Stage::Form), ptx("Feature 'testp'", 2, 0, Stage::Form)];
-const G445: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
-const G446: &[Gate] = &[
+const G454: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
+const G455: &[Gate] = &[
     sm("Feature 'multi-sample textures'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'multi-sample textures'", 3, 2, Stage::Modifier),
 ];
-const G447: &[Gate] = &[
+const G456: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Modifier),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Modifier),
 ];
-const G448: &[Gate] = &[ptx("Feature 'tex.uni'", 3, 2, Stage::Form)];
-const G449: &[Gate] = &[
+const G457: &[Gate] = &[ptx("Feature 'tex.uni'", 3, 2, Stage::Form)];
+const G458: &[Gate] = &[
     sm("Instruction 'tex.base'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.base'", 3, 1, Stage::Form),
 ];
-const G450: &[Gate] = &[
+const G459: &[Gate] = &[
     sm("Instruction 'tex.level'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.level'", 3, 1, Stage::Form),
 ];
-const G451: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
-const G452: &[Gate] = &[
+const G460: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
+const G461: &[Gate] = &[
     sm("Instruction 'tex.grad'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.grad'", 3, 1, Stage::Form),
 ];
-const G453: &[Gate] = &[
+const G462: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex'", 4, 3, Stage::Modifier),
 ];
-const G454: &[Gate] = &[
+const G463: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex.base'", 4, 3, Stage::Modifier),
 ];
-const G455: &[Gate] = &[
+const G464: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex.level'", 4, 3, Stage::Modifier),
 ];
-const G456: &[Gate] = &[
+const G465: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex.grad'", 4, 3, Stage::Modifier),
 ];
-const G457: &[Gate] = &[ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form)];
-const G458: &[Gate] = &[ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form)];
-const G459: &[Gate] = &[ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form)];
-const G460: &[Gate] = &[ptx("Feature 'tld4.uni'", 3, 2, Stage::Form)];
-const G461: &[Gate] = &[sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form)];
-const G462: &[Gate] = &[
+const G466: &[Gate] = &[ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form)];
+const G467: &[Gate] = &[ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form)];
+const G468: &[Gate] = &[ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form)];
+const G469: &[Gate] = &[ptx("Feature 'tld4.uni'", 3, 2, Stage::Form)];
+const G470: &[Gate] = &[sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form)];
+const G471: &[Gate] = &[
     sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tld4'", 4, 3, Stage::Modifier),
 ];
-const G463: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
-const G464: &[Gate] = &[
+const G472: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
+const G473: &[Gate] = &[
     ptx("Feature 'num_samples attribute'", 4, 1, Stage::Form),
     sm("Feature 'num_samples attribute'", &[Target::sm(30)], Stage::Form),
 ];
-const G465: &[Gate] = &[
+const G474: &[Gate] = &[
     sm("Instruction 'txq.level'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'txq.level'", 4, 3, Stage::Form),
 ];
-const G466: &[Gate] =
-    &[sm("Instruction 'vabsdiff'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G467: &[Gate] =
-    &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G468: &[Gate] =
-    &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G469: &[Gate] =
-    &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G470: &[Gate] =
-    &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G471: &[Gate] =
-    &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G472: &[Gate] =
-    &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G473: &[Gate] =
-    &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G474: &[Gate] =
-    &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G475: &[Gate] =
-    &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G476: &[Gate] =
-    &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G477: &[Gate] =
-    &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G478: &[Gate] =
-    &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G479: &[Gate] =
-    &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G480: &[Gate] =
+    &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G481: &[Gate] =
+    &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G482: &[Gate] =
+    &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G483: &[Gate] =
+    &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G484: &[Gate] =
+    &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G485: &[Gate] =
+    &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G486: &[Gate] =
+    &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G487: &[Gate] =
+    &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G488: &[Gate] =
+    &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G489: &[Gate] =
     &[sm("Instruction 'vmin4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G481: &[Gate] = &[
+const G490: &[Gate] = &[
     ptx("Feature 'vote.ballot'", 2, 0, Stage::Form),
     sm("Instruction 'vote.ballot'", &[Target::sm(20)], Stage::Form),
 ];
-const G482: &[Gate] = &[
+const G491: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     until("Instruction 'vote' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G483: &[Gate] = &[
+const G492: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     ptx("Feature 'vote.sync'", 6, 0, Stage::Result),
     sm("Instruction 'vote.sync'", &[Target::sm(30)], Stage::Result),
 ];
-const G484: &[Gate] =
+const G493: &[Gate] =
     &[sm("Instruction 'vset'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G485: &[Gate] =
+const G494: &[Gate] =
     &[sm("Instruction 'vset2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G486: &[Gate] =
+const G495: &[Gate] =
     &[sm("Instruction 'vset4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G487: &[Gate] =
+const G496: &[Gate] =
     &[sm("Instruction 'vshl'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G488: &[Gate] =
+const G497: &[Gate] =
     &[sm("Instruction 'vshr'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G489: &[Gate] =
+const G498: &[Gate] =
     &[sm("Instruction 'vsub'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G490: &[Gate] =
+const G499: &[Gate] =
     &[sm("Instruction 'vsub2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G491: &[Gate] =
+const G500: &[Gate] =
     &[sm("Instruction 'vsub4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G492: &[Gate] = &[
+const G501: &[Gate] = &[
     ptx("Feature 'WGMMA with floating point types'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with floating point types'",
@@ -2315,16 +2324,16 @@ const G492: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G493: &[Gate] = &[
+const G502: &[Gate] = &[
     ptx("Feature 'WGMMA with FP8 types'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.mma_async with FP8 types'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G494: &[Gate] = &[sm(
+const G503: &[Gate] = &[sm(
     "Instruction 'wgmma.mma_async with integer types'",
     &[Target::new(90, Suffix::Architecture)],
     Stage::Form,
 )];
-const G495: &[Gate] = &[
+const G504: &[Gate] = &[
     ptx("Feature 'WGMMA with mixed integer types'", 8, 4, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with mixed integer types'",
@@ -2332,8 +2341,8 @@ const G495: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G496: &[Gate] = &[ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form)];
-const G497: &[Gate] = &[
+const G505: &[Gate] = &[ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form)];
+const G506: &[Gate] = &[
     ptx("Feature 'WGMMA with boolean type'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with boolean type'",
@@ -2341,7 +2350,7 @@ const G497: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G498: &[Gate] = &[
+const G507: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with floating point types'", 8, 2, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with floating point types'",
@@ -2349,7 +2358,7 @@ const G498: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G499: &[Gate] = &[
+const G508: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with FP8 types'", 8, 2, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with FP8 types'",
@@ -2357,12 +2366,12 @@ const G499: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G500: &[Gate] = &[sm(
+const G509: &[Gate] = &[sm(
     "Instruction 'Sparse wgmma.mma_async with integer types'",
     &[Target::new(90, Suffix::Architecture)],
     Stage::Form,
 )];
-const G501: &[Gate] = &[
+const G510: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with mixed integer types'", 8, 4, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with mixed integer types'",
@@ -2370,78 +2379,78 @@ const G501: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G502: &[Gate] = &[ptx("Feature 'Sparse WGMMA with integer types'", 8, 2, Stage::Form)];
-const G503: &[Gate] = &[
+const G511: &[Gate] = &[ptx("Feature 'Sparse WGMMA with integer types'", 8, 2, Stage::Form)];
+const G512: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.fence'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G504: &[Gate] = &[
+const G513: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.commit_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G505: &[Gate] = &[
+const G514: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.wait_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G506: &[Gate] = &[
+const G515: &[Gate] = &[
     ptx("Feature '.m16n16k16'", 6, 0, Stage::Form),
     sm("Modifier '.m16n16k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G507: &[Gate] = &[
+const G516: &[Gate] = &[
     ptx("Feature '.m8n32k16'", 6, 1, Stage::Form),
     sm("Modifier '.m8n32k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G508: &[Gate] = &[
+const G517: &[Gate] = &[
     ptx("Feature '.m32n8k16'", 6, 1, Stage::Form),
     sm("Modifier '.m32n8k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G509: &[Gate] = &[
+const G518: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G510: &[Gate] = &[
+const G519: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'WMMA with .bf16/.tf32 FP types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with .bf16/.tf32 FP types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G511: &[Gate] = &[
+const G520: &[Gate] = &[
     ptx("Feature '.m16n16k8'", 7, 0, Stage::Form),
     sm("Modifier '.m16n16k8'", &[Target::sm(80)], Stage::Form),
 ];
-const G512: &[Gate] =
+const G521: &[Gate] =
     &[ptx("Feature '.m8n8k4'", 7, 0, Stage::Form), sm("Modifier '.m8n8k4'", &[Target::sm(80)], Stage::Form)];
-const G513: &[Gate] = &[
+const G522: &[Gate] = &[
     ptx("Feature 'WMMA with fp64 types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with fp64 types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G514: &[Gate] = &[
+const G523: &[Gate] = &[
     ptx("Feature 'WMMA with integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with integer types'", &[Target::sm(72)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G515: &[Gate] = &[
+const G524: &[Gate] = &[
     ptx("Feature '.m8n8k32'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k32'", &[Target::sm(75)], Stage::Form),
 ];
-const G516: &[Gate] = &[
+const G525: &[Gate] = &[
     ptx("Feature 'WMMA with sub-byte integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with sub-byte integer types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G517: &[Gate] = &[
+const G526: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G518: &[Gate] = &[
+const G527: &[Gate] = &[
     ptx("Feature 'WMMA with bit types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with bit types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G519: &[Gate] = &[
+const G528: &[Gate] = &[
     ptx("Modifier '.and' on 'wmma.mma'", 7, 1, Stage::Form),
     sm("Modifier '.and' on 'wmma.mma'", &[Target::sm(80)], Stage::Form),
 ];
@@ -2545,9 +2554,9 @@ const C71: &[Choice] = &[md(Mod::V4)];
 const C72: &[Choice] = &[ty(Type::B16), ty(Type::B32), ty(Type::B64)];
 const C73: &[Choice] = &[ty(Type::F32), ty(Type::F64)];
 const C74: &[Choice] = &[md(Mod::Approx).gated(G77)];
-const C75: &[Choice] = &[md(Mod::Ca).gated(G78), md(Mod::Cg).gated(G78)];
+const C75: &[Choice] = &[md(Mod::Ca).gated(G79), md(Mod::Cg).gated(G79)];
 const C76: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta)];
-const C77: &[Choice] = &[md(Mod::L264B).gated(G79), md(Mod::L2128B).gated(G79), md(Mod::L2256B).gated(G80)];
+const C77: &[Choice] = &[md(Mod::L264B).gated(G80), md(Mod::L2128B).gated(G80), md(Mod::L2256B).gated(G81)];
 const C78: &[Choice] = &[md(Mod::CommitGroup)];
 const C79: &[Choice] = &[md(Mod::WaitGroup)];
 const C80: &[Choice] = &[md(Mod::WaitAll)];
@@ -2556,10 +2565,10 @@ const C82: &[Choice] = &[md(Mod::Noinc)];
 const C83: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
 const C84: &[Choice] = &[ty(Type::B64)];
 const C85: &[Choice] = &[md(Mod::Bulk)];
-const C86: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::SharedCta).gated(G87)];
+const C86: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::SharedCta).gated(G88)];
 const C87: &[Choice] = &[md(Mod::SharedCluster).gated(G26)];
-const C88: &[Choice] = &[md(Mod::BulkGroup).gated(G89)];
-const C89: &[Choice] = &[md(Mod::MulticastCluster).gated(G90)];
+const C88: &[Choice] = &[md(Mod::BulkGroup).gated(G90)];
+const C89: &[Choice] = &[md(Mod::MulticastCluster).gated(G91)];
 const C90: &[Choice] = &[md(Mod::CpMask)];
 const C91: &[Choice] = &[md(Mod::Reduce)];
 const C92: &[Choice] = &[
@@ -2587,11 +2596,11 @@ const C93: &[Choice] = &[
 const C94: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64)];
 const C95: &[Choice] = &[md(Mod::Prefetch)];
 const C96: &[Choice] = &[md(Mod::L2)];
-const C97: &[Choice] = &[md(Mod::Read).gated(G95)];
+const C97: &[Choice] = &[md(Mod::Read).gated(G96)];
 const C98: &[Choice] = &[md(Mod::Tensor)];
 const C99: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d), md(Mod::N4d), md(Mod::N5d)];
-const C100: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::SharedCta).gated(G97)];
-const C101: &[Choice] = &[md(Mod::Tile).gated(G98)];
+const C100: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::SharedCta).gated(G98)];
+const C101: &[Choice] = &[md(Mod::Tile).gated(G99)];
 const C102: &[Choice] = &[md(Mod::CtaGroup1), md(Mod::CtaGroup2)];
 const C103: &[Choice] = &[md(Mod::N3d)];
 const C104: &[Choice] = &[md(Mod::Im2col)];
@@ -2624,13 +2633,13 @@ const C120: &[Choice] = &[md(Mod::Rni), md(Mod::Rzi), md(Mod::Rmi), md(Mod::Rpi)
 const C121: &[Choice] = &[ty(Type::F16)];
 const C122: &[Choice] = &[ty(Type::Bf16).gated(G3)];
 const C123: &[Choice] = &[md(Mod::Rn), md(Mod::Rz)];
-const C124: &[Choice] = &[md(Mod::Relu).gated(G122)];
-const C125: &[Choice] = &[md(Mod::Satfinite).gated(G123)];
+const C124: &[Choice] = &[md(Mod::Relu).gated(G123)];
+const C125: &[Choice] = &[md(Mod::Satfinite).gated(G124)];
 const C126: &[Choice] = &[md(Mod::Rna)];
-const C127: &[Choice] = &[ty(Type::Tf32).gated(G125)];
+const C127: &[Choice] = &[ty(Type::Tf32).gated(G126)];
 const C128: &[Choice] = &[ty(Type::F16x2)];
 const C129: &[Choice] = &[ty(Type::Bf16x2).gated(G4)];
-const C130: &[Choice] = &[md(Mod::Rs).gated(G129)];
+const C130: &[Choice] = &[md(Mod::Rs).gated(G130)];
 const C131: &[Choice] = &[ty(Type::E4m3x2), ty(Type::E5m2x2)];
 const C132: &[Choice] = &[ty(Type::E2m3x2), ty(Type::E3m2x2)];
 const C133: &[Choice] = &[ty(Type::E2m1x2)];
@@ -2642,10 +2651,10 @@ const C138: &[Choice] = &[ty(Type::E2m1x4)];
 const C139: &[Choice] = &[md(Mod::Pack)];
 const C140: &[Choice] = &[ty(Type::U16), ty(Type::S16)];
 const C141: &[Choice] = &[
-    ty(Type::U2).gated(G134),
-    ty(Type::S2).gated(G135),
-    ty(Type::U4).gated(G136),
-    ty(Type::S4).gated(G137),
+    ty(Type::U2).gated(G135),
+    ty(Type::S2).gated(G136),
+    ty(Type::U4).gated(G137),
+    ty(Type::S4).gated(G138),
     ty(Type::U8),
     ty(Type::S8),
 ];
@@ -2657,7 +2666,7 @@ const C142: &[Choice] = &[
     md(Mod::SharedCta).gated(G25),
     md(Mod::SharedCluster).gated(G26),
     md(Mod::Param),
-    md(Mod::ParamEntry).gated(G138),
+    md(Mod::ParamEntry).gated(G139),
 ];
 const C143: &[Choice] = &[md(Mod::To)];
 const C144: &[Choice] = &[md(Mod::Full)];
@@ -2665,45 +2674,45 @@ const C145: &[Choice] =
     &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S32), ty(Type::S64)];
 const C146: &[Choice] = &[md(Mod::Lo), md(Mod::Hi)];
 const C147: &[Choice] = &[ty(Type::U32), ty(Type::S32)];
-const C148: &[Choice] = &[ty(Type::Bf16).gated(G152), ty(Type::Bf16x2).gated(G153)];
+const C148: &[Choice] = &[ty(Type::Bf16).gated(G155), ty(Type::Bf16x2).gated(G156)];
 const C149: &[Choice] = &[
-    md(Mod::Sc).gated(G154),
+    md(Mod::Sc).gated(G157),
     md(Mod::AcqRel).gated(G23),
     md(Mod::Acquire).gated(G21),
     md(Mod::Release).gated(G22),
 ];
-const C150: &[Choice] = &[md(Mod::Async).gated(G155)];
-const C151: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G158)];
+const C150: &[Choice] = &[md(Mod::Async).gated(G158)];
+const C151: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G161)];
 const C152: &[Choice] = &[md(Mod::Release).gated(G22)];
-const C153: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G158)];
-const C154: &[Choice] = &[md(Mod::MbarrierInit).gated(G159)];
+const C153: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G161)];
+const C154: &[Choice] = &[md(Mod::MbarrierInit).gated(G162)];
 const C155: &[Choice] = &[md(Mod::Proxy)];
-const C156: &[Choice] = &[md(Mod::Alias).gated(G160)];
+const C156: &[Choice] = &[md(Mod::Alias).gated(G163)];
 const C157: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25), md(Mod::SharedCluster).gated(G26)];
 const C158: &[Choice] = &[md(Mod::TensormapGeneric)];
 const C159: &[Choice] = &[md(Mod::AsyncGeneric)];
-const C160: &[Choice] = &[md(Mod::Oob).gated(G168)];
-const C161: &[Choice] = &[ty(Type::F16).gated(G169), ty(Type::Bf16).gated(G170)];
-const C162: &[Choice] = &[md(Mod::LaunchDependents).gated(G174), md(Mod::Wait).gated(G175)];
+const C160: &[Choice] = &[md(Mod::Oob).gated(G171)];
+const C161: &[Choice] = &[ty(Type::F16).gated(G172), ty(Type::Bf16).gated(G173)];
+const C162: &[Choice] = &[md(Mod::LaunchDependents).gated(G177), md(Mod::Wait).gated(G178)];
 const C163: &[Choice] = &[md(Mod::Texref), md(Mod::Samplerref), md(Mod::Surfref)];
-const C164: &[Choice] = &[md(Mod::Weak).gated(G179)];
+const C164: &[Choice] = &[md(Mod::Weak).gated(G182)];
 const C165: &[Choice] = &[
     md(Mod::Const),
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamEntry).gated(G138),
-    md(Mod::ParamFunc).gated(G180),
+    md(Mod::ParamEntry).gated(G139),
+    md(Mod::ParamFunc).gated(G183),
     md(Mod::Shared),
     md(Mod::SharedCta).gated(G25),
     md(Mod::SharedCluster).gated(G26),
 ];
 const C166: &[Choice] = &[
-    md(Mod::Ca).gated(G181),
-    md(Mod::Cg).gated(G181),
-    md(Mod::Cs).gated(G181),
-    md(Mod::Lu).gated(G181),
-    md(Mod::Cv).gated(G181),
+    md(Mod::Ca).gated(G184),
+    md(Mod::Cg).gated(G184),
+    md(Mod::Cs).gated(G184),
+    md(Mod::Lu).gated(G184),
+    md(Mod::Cv).gated(G184),
 ];
 const C167: &[Choice] = &[
     ty(Type::B8),
@@ -2723,20 +2732,20 @@ const C167: &[Choice] = &[
     ty(Type::B128).gated(G33),
 ];
 const C168: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G185),
-    md(Mod::L1EvictUnchanged).gated(G186),
-    md(Mod::L1EvictFirst).gated(G187),
-    md(Mod::L1EvictLast).gated(G188),
-    md(Mod::L1NoAllocate).gated(G189),
+    md(Mod::L1EvictNormal).gated(G188),
+    md(Mod::L1EvictUnchanged).gated(G189),
+    md(Mod::L1EvictFirst).gated(G190),
+    md(Mod::L1EvictLast).gated(G191),
+    md(Mod::L1NoAllocate).gated(G192),
 ];
 const C169: &[Choice] = &[md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictLast)];
-const C170: &[Choice] = &[md(Mod::Volatile).gated(G190)];
+const C170: &[Choice] = &[md(Mod::Volatile).gated(G193)];
 const C171: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Acquire).gated(G21)];
-const C172: &[Choice] = &[md(Mod::Mmio).gated(G191)];
+const C172: &[Choice] = &[md(Mod::Mmio).gated(G194)];
 const C173: &[Choice] = &[md(Mod::Relaxed).gated(G20)];
 const C174: &[Choice] = &[md(Mod::Sys)];
-const C175: &[Choice] = &[md(Mod::Ca).gated(G181), md(Mod::Cg).gated(G181), md(Mod::Cs).gated(G181)];
-const C176: &[Choice] = &[md(Mod::Nc).gated(G192)];
+const C175: &[Choice] = &[md(Mod::Ca).gated(G184), md(Mod::Cg).gated(G184), md(Mod::Cs).gated(G184)];
+const C176: &[Choice] = &[md(Mod::Nc).gated(G195)];
 const C177: &[Choice] = &[md(Mod::M8n8)];
 const C178: &[Choice] = &[md(Mod::X1)];
 const C179: &[Choice] = &[md(Mod::Trans)];
@@ -2746,7 +2755,7 @@ const C182: &[Choice] = &[md(Mod::X4)];
 const C183: &[Choice] = &[md(Mod::M8n16)];
 const C184: &[Choice] = &[md(Mod::B8x16)];
 const C185: &[Choice] = &[md(Mod::B6x16P32), md(Mod::B4x16P64)];
-const C186: &[Choice] = &[md(Mod::M16n16).gated(G195)];
+const C186: &[Choice] = &[md(Mod::M16n16).gated(G198)];
 const C187: &[Choice] = &[ty(Type::B8)];
 const C188: &[Choice] = &[md(Mod::Or), md(Mod::And)];
 const C189: &[Choice] = &[md(Mod::Hi), md(Mod::Lo)];
@@ -2755,37 +2764,37 @@ const C191: &[Choice] = &[ty(Type::U16), ty(Type::U32), ty(Type::S16), ty(Type::
 const C192: &[Choice] = &[md(Mod::Hi)];
 const C193: &[Choice] = &[md(Mod::Any)];
 const C194: &[Choice] = &[md(Mod::All)];
-const C195: &[Choice] = &[md(Mod::NaN).gated(G207)];
-const C196: &[Choice] = &[md(Mod::Xorsign).gated(G208)];
-const C197: &[Choice] = &[md(Mod::Abs).gated(G209)];
+const C195: &[Choice] = &[md(Mod::NaN).gated(G212)];
+const C196: &[Choice] = &[md(Mod::Xorsign).gated(G213)];
+const C197: &[Choice] = &[md(Mod::Abs).gated(G214)];
 const C198: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G212)];
-const C199: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G213)];
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G217)];
+const C199: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G218)];
 const C200: &[Choice] = &[md(Mod::Init)];
 const C201: &[Choice] = &[md(Mod::Inval)];
 const C202: &[Choice] = &[md(Mod::ExpectTx)];
 const C203: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G25), md(Mod::SharedCluster).gated(G26)];
 const C204: &[Choice] = &[md(Mod::Cta), md(Mod::Cluster).gated(G24)];
 const C205: &[Choice] = &[md(Mod::CompleteTx)];
-const C206: &[Choice] = &[md(Mod::Release).gated(G221), md(Mod::Relaxed).gated(G222)];
+const C206: &[Choice] = &[md(Mod::Release).gated(G226), md(Mod::Relaxed).gated(G227)];
 const C207: &[Choice] = &[md(Mod::NoComplete)];
-const C208: &[Choice] = &[md(Mod::Release).gated(G226), md(Mod::Relaxed).gated(G227)];
+const C208: &[Choice] = &[md(Mod::Release).gated(G231), md(Mod::Relaxed).gated(G232)];
 const C209: &[Choice] = &[md(Mod::ArriveDrop)];
-const C210: &[Choice] = &[md(Mod::Release).gated(G229), md(Mod::Relaxed).gated(G230)];
-const C211: &[Choice] = &[md(Mod::Release).gated(G234), md(Mod::Relaxed).gated(G235)];
+const C210: &[Choice] = &[md(Mod::Release).gated(G234), md(Mod::Relaxed).gated(G235)];
+const C211: &[Choice] = &[md(Mod::Release).gated(G239), md(Mod::Relaxed).gated(G240)];
 const C212: &[Choice] = &[md(Mod::TestWait)];
-const C213: &[Choice] = &[md(Mod::Acquire).gated(G237), md(Mod::Relaxed).gated(G238)];
+const C213: &[Choice] = &[md(Mod::Acquire).gated(G242), md(Mod::Relaxed).gated(G243)];
 const C214: &[Choice] = &[md(Mod::Parity)];
-const C215: &[Choice] = &[md(Mod::Acquire).gated(G240), md(Mod::Relaxed).gated(G241)];
+const C215: &[Choice] = &[md(Mod::Acquire).gated(G245), md(Mod::Relaxed).gated(G246)];
 const C216: &[Choice] = &[md(Mod::TryWait)];
-const C217: &[Choice] = &[md(Mod::Acquire).gated(G243), md(Mod::Relaxed).gated(G244)];
-const C218: &[Choice] = &[md(Mod::Acquire).gated(G246), md(Mod::Relaxed).gated(G247)];
+const C217: &[Choice] = &[md(Mod::Acquire).gated(G248), md(Mod::Relaxed).gated(G249)];
+const C218: &[Choice] = &[md(Mod::Acquire).gated(G251), md(Mod::Relaxed).gated(G252)];
 const C219: &[Choice] = &[md(Mod::PendingCount)];
-const C220: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G249)];
-const C221: &[Choice] = &[md(Mod::Alias).gated(G160), md(Mod::Async).gated(G155)];
+const C220: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G254)];
+const C221: &[Choice] = &[md(Mod::Alias).gated(G163), md(Mod::Async).gated(G158)];
 const C222: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G254)];
-const C223: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G255)];
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G259)];
+const C223: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G260)];
 const C224: &[Choice] = &[md(Mod::M8n8k4)];
 const C225: &[Choice] = &[md(Mod::Row), md(Mod::Col)];
 const C226: &[Choice] = &[ty(Type::F16), ty(Type::F32)];
@@ -2797,31 +2806,31 @@ const C231: &[Choice] = &[md(Mod::M8n8k4), md(Mod::M16n8k4), md(Mod::M16n8k8), m
 const C232: &[Choice] = &[md(Mod::M8n8k16), md(Mod::M16n8k16), md(Mod::M16n8k32)];
 const C233: &[Choice] = &[ty(Type::U8), ty(Type::S8)];
 const C234: &[Choice] = &[md(Mod::M8n8k32), md(Mod::M16n8k32), md(Mod::M16n8k64)];
-const C235: &[Choice] = &[ty(Type::U4).gated(G136), ty(Type::S4).gated(G137)];
+const C235: &[Choice] = &[ty(Type::U4).gated(G137), ty(Type::S4).gated(G138)];
 const C236: &[Choice] = &[md(Mod::M8n8k128), md(Mod::M16n8k128), md(Mod::M16n8k256)];
-const C237: &[Choice] = &[ty(Type::B1).gated(G271)];
+const C237: &[Choice] = &[ty(Type::B1).gated(G276)];
 const C238: &[Choice] = &[md(Mod::Xor), md(Mod::And)];
 const C239: &[Choice] = &[md(Mod::M16n8k16), md(Mod::M16n8k32)];
-const C240: &[Choice] = &[md(Mod::KindF8f6f4).gated(G276)];
+const C240: &[Choice] = &[md(Mod::KindF8f6f4).gated(G281)];
 const C241: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2)];
 const C242: &[Choice] = &[md(Mod::M16n8k32)];
 const C243: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2), ty(Type::E3m2), ty(Type::E2m3), ty(Type::E2m1)];
-const C244: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G282)];
+const C244: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G287)];
 const C245: &[Choice] = &[md(Mod::M16n8k16)];
 const C246: &[Choice] = &[md(Mod::M16n8k8)];
 const C247: &[Choice] = &[md(Mod::M16n8k64)];
 const C248: &[Choice] = &[md(Mod::M16n8k128)];
 const C249: &[Choice] = &[md(Mod::SpOrderedMetadata)];
-const C250: &[Choice] = &[md(Mod::KindMxf4).gated(G286)];
-const C251: &[Choice] = &[md(Mod::BlockScale).gated(G287)];
-const C252: &[Choice] = &[md(Mod::ScaleVec2X).gated(G288)];
+const C250: &[Choice] = &[md(Mod::KindMxf4).gated(G291)];
+const C251: &[Choice] = &[md(Mod::BlockScale).gated(G292)];
+const C252: &[Choice] = &[md(Mod::ScaleVec2X).gated(G293)];
 const C253: &[Choice] = &[ty(Type::E2m1)];
 const C254: &[Choice] = &[ty(Type::Ue8m0)];
-const C255: &[Choice] = &[md(Mod::KindMxf4nvf4).gated(G290)];
-const C256: &[Choice] = &[md(Mod::ScaleVec2X).gated(G288), md(Mod::ScaleVec4X).gated(G291)];
+const C255: &[Choice] = &[md(Mod::KindMxf4nvf4).gated(G295)];
+const C256: &[Choice] = &[md(Mod::ScaleVec2X).gated(G293), md(Mod::ScaleVec4X).gated(G296)];
 const C257: &[Choice] = &[ty(Type::Ue8m0), ty(Type::Ue4m3)];
-const C258: &[Choice] = &[md(Mod::KindMxf8f6f4).gated(G293)];
-const C259: &[Choice] = &[md(Mod::ScaleVec1X).gated(G294)];
+const C258: &[Choice] = &[md(Mod::KindMxf8f6f4).gated(G298)];
+const C259: &[Choice] = &[md(Mod::ScaleVec1X).gated(G299)];
 const C260: &[Choice] = &[
     ty(Type::Pred),
     ty(Type::B16),
@@ -2850,7 +2859,7 @@ const C261: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C262: &[Choice] = &[ty(Type::Bf16).gated(G300), ty(Type::Bf16x2).gated(G301)];
+const C262: &[Choice] = &[ty(Type::Bf16).gated(G305), ty(Type::Bf16x2).gated(G306)];
 const C263: &[Choice] = &[md(Mod::LdReduce)];
 const C264: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add), md(Mod::And), md(Mod::Or), md(Mod::Xor)];
 const C265: &[Choice] =
@@ -2864,12 +2873,12 @@ const C268: &[Choice] = &[
     ty(Type::Bf16x2).gated(G4),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::E5m2).gated(G303),
-    ty(Type::E5m2x2).gated(G304),
-    ty(Type::E5m2x4).gated(G305),
-    ty(Type::E4m3).gated(G306),
-    ty(Type::E4m3x2).gated(G307),
-    ty(Type::E4m3x4).gated(G308),
+    ty(Type::E5m2).gated(G308),
+    ty(Type::E5m2x2).gated(G309),
+    ty(Type::E5m2x4).gated(G310),
+    ty(Type::E4m3).gated(G311),
+    ty(Type::E4m3x2).gated(G312),
+    ty(Type::E4m3x4).gated(G313),
 ];
 const C269: &[Choice] = &[md(Mod::St)];
 const C270: &[Choice] = &[
@@ -2885,12 +2894,12 @@ const C270: &[Choice] = &[
     ty(Type::Bf16x2).gated(G4),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::E5m2).gated(G303),
-    ty(Type::E5m2x2).gated(G304),
-    ty(Type::E5m2x4).gated(G305),
-    ty(Type::E4m3).gated(G306),
-    ty(Type::E4m3x2).gated(G307),
-    ty(Type::E4m3x4).gated(G308),
+    ty(Type::E5m2).gated(G308),
+    ty(Type::E5m2x2).gated(G309),
+    ty(Type::E5m2x4).gated(G310),
+    ty(Type::E4m3).gated(G311),
+    ty(Type::E4m3x2).gated(G312),
+    ty(Type::E4m3x4).gated(G313),
 ];
 const C271: &[Choice] = &[
     ty(Type::B32),
@@ -2909,9 +2918,9 @@ const C271: &[Choice] = &[
 const C272: &[Choice] = &[md(Mod::Mask)];
 const C273: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
 const C274: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
-const C275: &[Choice] = &[md(Mod::L2EvictLast).gated(G318), md(Mod::L2EvictNormal).gated(G318)];
+const C275: &[Choice] = &[md(Mod::L2EvictLast).gated(G323), md(Mod::L2EvictNormal).gated(G323)];
 const C276: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
-const C277: &[Choice] = &[md(Mod::Tensormap).gated(G319)];
+const C277: &[Choice] = &[md(Mod::Tensormap).gated(G324)];
 const C278: &[Choice] = &[md(Mod::L1)];
 const C279: &[Choice] =
     &[md(Mod::F4e), md(Mod::B4e), md(Mod::Rc8), md(Mod::Ecl), md(Mod::Ecr), md(Mod::Rc16)];
@@ -2971,7 +2980,7 @@ const C286: &[Choice] = &[
 const C287: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
 const C288: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
 const C289: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
-const C290: &[Choice] = &[md(Mod::Inc).gated(G340), md(Mod::Dec).gated(G341)];
+const C290: &[Choice] = &[md(Mod::Inc).gated(G347), md(Mod::Dec).gated(G348)];
 const C291: &[Choice] = &[md(Mod::L), md(Mod::R)];
 const C292: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
 const C293: &[Choice] = &[
@@ -2989,19 +2998,19 @@ const C294: &[Choice] = &[
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamFunc).gated(G180),
+    md(Mod::ParamFunc).gated(G183),
     md(Mod::Shared),
     md(Mod::SharedCta).gated(G25),
     md(Mod::SharedCluster).gated(G26),
 ];
 const C295: &[Choice] =
-    &[md(Mod::Wb).gated(G350), md(Mod::Cg).gated(G350), md(Mod::Cs).gated(G350), md(Mod::Wt).gated(G350)];
+    &[md(Mod::Wb).gated(G359), md(Mod::Cg).gated(G359), md(Mod::Cs).gated(G359), md(Mod::Wt).gated(G359)];
 const C296: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G351),
-    md(Mod::L1EvictUnchanged).gated(G352),
-    md(Mod::L1EvictFirst).gated(G353),
-    md(Mod::L1EvictLast).gated(G354),
-    md(Mod::L1NoAllocate).gated(G355),
+    md(Mod::L1EvictNormal).gated(G360),
+    md(Mod::L1EvictUnchanged).gated(G361),
+    md(Mod::L1EvictFirst).gated(G362),
+    md(Mod::L1EvictLast).gated(G363),
+    md(Mod::L1NoAllocate).gated(G364),
 ];
 const C297: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
 const C298: &[Choice] = &[
@@ -3014,19 +3023,19 @@ const C298: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C299: &[Choice] = &[md(Mod::M16n8).gated(G361)];
-const C300: &[Choice] = &[ty(Type::Bf16).gated(G366), ty(Type::Bf16x2).gated(G367)];
-const C301: &[Choice] = &[ty(Type::F16).gated(G369), ty(Type::Bf16).gated(G370)];
+const C299: &[Choice] = &[md(Mod::M16n8).gated(G370)];
+const C300: &[Choice] = &[ty(Type::Bf16).gated(G375), ty(Type::Bf16x2).gated(G376)];
+const C301: &[Choice] = &[ty(Type::F16).gated(G378), ty(Type::Bf16).gated(G379)];
 const C302: &[Choice] = &[md(Mod::B)];
 const C303: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
-    md(Mod::N3d).gated(G372),
-    md(Mod::A1d).gated(G373),
-    md(Mod::A2d).gated(G373),
+    md(Mod::N3d).gated(G381),
+    md(Mod::A1d).gated(G382),
+    md(Mod::A2d).gated(G382),
 ];
 const C304: &[Choice] =
-    &[md(Mod::Ca).gated(G374), md(Mod::Cg).gated(G374), md(Mod::Cs).gated(G374), md(Mod::Cv).gated(G374)];
+    &[md(Mod::Ca).gated(G383), md(Mod::Cg).gated(G383), md(Mod::Cs).gated(G383), md(Mod::Cv).gated(G383)];
 const C305: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
 const C306: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
 const C307: &[Choice] = &[
@@ -3035,26 +3044,26 @@ const C307: &[Choice] = &[
     md(Mod::Depth),
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
-    md(Mod::ArraySize).gated(G375),
-    md(Mod::MemoryLayout).gated(G376),
+    md(Mod::ArraySize).gated(G384),
+    md(Mod::MemoryLayout).gated(G385),
 ];
 const C308: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
 const C309: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
 const C310: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
 const C311: &[Choice] = &[md(Mod::P)];
-const C312: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G379)];
+const C312: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G388)];
 const C313: &[Choice] =
-    &[md(Mod::Wb).gated(G381), md(Mod::Cg).gated(G381), md(Mod::Cs).gated(G381), md(Mod::Wt).gated(G381)];
-const C314: &[Choice] = &[ty(Type::Bf16).gated(G386), ty(Type::Bf16x2).gated(G387)];
+    &[md(Mod::Wb).gated(G390), md(Mod::Cg).gated(G390), md(Mod::Cs).gated(G390), md(Mod::Wt).gated(G390)];
+const C314: &[Choice] = &[ty(Type::Bf16).gated(G395), ty(Type::Bf16x2).gated(G396)];
 const C315: &[Choice] = &[md(Mod::Alloc)];
 const C316: &[Choice] = &[md(Mod::Dealloc)];
 const C317: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
 const C318: &[Choice] = &[md(Mod::Ld)];
 const C319: &[Choice] = &[
-    md(Mod::N16x64b).gated(G393),
-    md(Mod::N16x128b).gated(G394),
-    md(Mod::N16x256b).gated(G395),
-    md(Mod::N32x32b).gated(G396),
+    md(Mod::N16x64b).gated(G402),
+    md(Mod::N16x128b).gated(G403),
+    md(Mod::N16x256b).gated(G404),
+    md(Mod::N32x32b).gated(G405),
 ];
 const C320: &[Choice] = &[
     md(Mod::X1),
@@ -3067,62 +3076,62 @@ const C320: &[Choice] = &[
     md(Mod::X128),
 ];
 const C321: &[Choice] = &[md(Mod::Pack16b)];
-const C322: &[Choice] = &[md(Mod::N16x32bx2).gated(G398)];
+const C322: &[Choice] = &[md(Mod::N16x32bx2).gated(G407)];
 const C323: &[Choice] = &[md(Mod::Unpack16b)];
 const C324: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
 const C325: &[Choice] = &[md(Mod::Cp)];
 const C326: &[Choice] =
-    &[md(Mod::N128x256b).gated(G401), md(Mod::N4x256b).gated(G402), md(Mod::N128x128b).gated(G403)];
-const C327: &[Choice] = &[md(Mod::N64x128b).gated(G405)];
+    &[md(Mod::N128x256b).gated(G410), md(Mod::N4x256b).gated(G411), md(Mod::N128x128b).gated(G412)];
+const C327: &[Choice] = &[md(Mod::N64x128b).gated(G414)];
 const C328: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
-const C329: &[Choice] = &[md(Mod::N32x128b).gated(G406)];
+const C329: &[Choice] = &[md(Mod::N32x128b).gated(G415)];
 const C330: &[Choice] = &[md(Mod::Warpx4)];
 const C331: &[Choice] = &[md(Mod::Shift)];
 const C332: &[Choice] = &[md(Mod::Down)];
 const C333: &[Choice] = &[md(Mod::Mma)];
 const C334: &[Choice] = &[
-    md(Mod::KindF16).gated(G408),
-    md(Mod::KindTf32).gated(G409),
-    md(Mod::KindF8f6f4).gated(G276),
-    md(Mod::KindI8).gated(G410),
+    md(Mod::KindF16).gated(G417),
+    md(Mod::KindTf32).gated(G418),
+    md(Mod::KindF8f6f4).gated(G281),
+    md(Mod::KindI8).gated(G419),
 ];
 const C335: &[Choice] = &[
-    md(Mod::CollectorAFill).gated(G411),
-    md(Mod::CollectorAUse).gated(G412),
-    md(Mod::CollectorALastuse).gated(G413),
-    md(Mod::CollectorADiscard).gated(G414),
+    md(Mod::CollectorAFill).gated(G420),
+    md(Mod::CollectorAUse).gated(G421),
+    md(Mod::CollectorALastuse).gated(G422),
+    md(Mod::CollectorADiscard).gated(G423),
 ];
 const C336: &[Choice] = &[md(Mod::CtaGroup1)];
 const C337: &[Choice] = &[md(Mod::CtaGroup2)];
-const C338: &[Choice] = &[md(Mod::Ashift).gated(G417)];
+const C338: &[Choice] = &[md(Mod::Ashift).gated(G426)];
 const C339: &[Choice] = &[md(Mod::Sp)];
 const C340: &[Choice] =
-    &[md(Mod::KindMxf8f6f4).gated(G293), md(Mod::KindMxf4).gated(G286), md(Mod::KindMxf4nvf4).gated(G290)];
+    &[md(Mod::KindMxf8f6f4).gated(G298), md(Mod::KindMxf4).gated(G291), md(Mod::KindMxf4nvf4).gated(G295)];
 const C341: &[Choice] = &[
-    md(Mod::ScaleVec1X).gated(G294),
-    md(Mod::ScaleVec2X).gated(G288),
-    md(Mod::ScaleVec4X).gated(G291),
-    md(Mod::Block16).gated(G418),
-    md(Mod::Block32).gated(G419),
+    md(Mod::ScaleVec1X).gated(G299),
+    md(Mod::ScaleVec2X).gated(G293),
+    md(Mod::ScaleVec4X).gated(G296),
+    md(Mod::Block16).gated(G427),
+    md(Mod::Block32).gated(G428),
 ];
 const C342: &[Choice] = &[md(Mod::Ws)];
 const C343: &[Choice] = &[
-    md(Mod::CollectorB0Fill).gated(G422),
-    md(Mod::CollectorB0Use).gated(G423),
-    md(Mod::CollectorB0Lastuse).gated(G424),
-    md(Mod::CollectorB0Discard).gated(G425),
-    md(Mod::CollectorB1Fill).gated(G426),
-    md(Mod::CollectorB1Use).gated(G427),
-    md(Mod::CollectorB1Lastuse).gated(G428),
-    md(Mod::CollectorB1Discard).gated(G429),
-    md(Mod::CollectorB2Fill).gated(G430),
-    md(Mod::CollectorB2Use).gated(G431),
-    md(Mod::CollectorB2Lastuse).gated(G432),
-    md(Mod::CollectorB2Discard).gated(G433),
-    md(Mod::CollectorB3Fill).gated(G434),
-    md(Mod::CollectorB3Use).gated(G435),
-    md(Mod::CollectorB3Lastuse).gated(G436),
-    md(Mod::CollectorB3Discard).gated(G437),
+    md(Mod::CollectorB0Fill).gated(G431),
+    md(Mod::CollectorB0Use).gated(G432),
+    md(Mod::CollectorB0Lastuse).gated(G433),
+    md(Mod::CollectorB0Discard).gated(G434),
+    md(Mod::CollectorB1Fill).gated(G435),
+    md(Mod::CollectorB1Use).gated(G436),
+    md(Mod::CollectorB1Lastuse).gated(G437),
+    md(Mod::CollectorB1Discard).gated(G438),
+    md(Mod::CollectorB2Fill).gated(G439),
+    md(Mod::CollectorB2Use).gated(G440),
+    md(Mod::CollectorB2Lastuse).gated(G441),
+    md(Mod::CollectorB2Discard).gated(G442),
+    md(Mod::CollectorB3Fill).gated(G443),
+    md(Mod::CollectorB3Use).gated(G444),
+    md(Mod::CollectorB3Lastuse).gated(G445),
+    md(Mod::CollectorB3Discard).gated(G446),
 ];
 const C344: &[Choice] = &[md(Mod::Commit)];
 const C345: &[Choice] = &[md(Mod::MbarrierArriveOne)];
@@ -3155,12 +3164,12 @@ const C354: &[Choice] = &[
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G445),
-    md(Mod::Acube).gated(G445),
-    md(Mod::N2dms).gated(G446),
-    md(Mod::A2dms).gated(G446),
+    md(Mod::Cube).gated(G454),
+    md(Mod::Acube).gated(G454),
+    md(Mod::N2dms).gated(G455),
+    md(Mod::A2dms).gated(G455),
 ];
-const C355: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G447)];
+const C355: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G456)];
 const C356: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
 const C357: &[Choice] = &[md(Mod::Base)];
 const C358: &[Choice] = &[md(Mod::Level)];
@@ -3171,14 +3180,14 @@ const C360: &[Choice] = &[
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G445),
-    md(Mod::Acube).gated(G445),
+    md(Mod::Cube).gated(G454),
+    md(Mod::Acube).gated(G454),
 ];
 const C361: &[Choice] = &[md(Mod::V2)];
-const C362: &[Choice] = &[ty(Type::F16x2).gated(G447)];
+const C362: &[Choice] = &[ty(Type::F16x2).gated(G456)];
 const C363: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
 const C364: &[Choice] =
-    &[md(Mod::N2d), md(Mod::A2d).gated(G457), md(Mod::Cube).gated(G458), md(Mod::Acube).gated(G459)];
+    &[md(Mod::N2d), md(Mod::A2d).gated(G466), md(Mod::Cube).gated(G467), md(Mod::Acube).gated(G468)];
 const C365: &[Choice] = &[md(Mod::N2d), md(Mod::A2d), md(Mod::Cube), md(Mod::Acube)];
 const C366: &[Choice] = &[
     md(Mod::Width),
@@ -3187,15 +3196,15 @@ const C366: &[Choice] = &[
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
     md(Mod::NormalizedCoords),
-    md(Mod::ArraySize).gated(G375),
-    md(Mod::NumMipmapLevels).gated(G463),
-    md(Mod::NumSamples).gated(G464),
+    md(Mod::ArraySize).gated(G384),
+    md(Mod::NumMipmapLevels).gated(G472),
+    md(Mod::NumSamples).gated(G473),
     md(Mod::ForceUnnormalizedCoords),
     md(Mod::FilterMode),
     md(Mod::AddrMode0),
     md(Mod::AddrMode1),
     md(Mod::AddrMode2),
-    md(Mod::MemoryLayout).gated(G376),
+    md(Mod::MemoryLayout).gated(G385),
 ];
 const C367: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
 const C368: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
@@ -3425,8 +3434,8 @@ const C394: &[Choice] = &[md(Mod::Store)];
 const C395: &[Choice] = &[md(Mod::D)];
 const C396: &[Choice] = &[ty(Type::U8)];
 const C397: &[Choice] = &[ty(Type::S8)];
-const C398: &[Choice] = &[ty(Type::U4).gated(G136)];
-const C399: &[Choice] = &[ty(Type::S4).gated(G137)];
+const C398: &[Choice] = &[ty(Type::U4).gated(G137)];
+const C399: &[Choice] = &[ty(Type::S4).gated(G138)];
 
 const T0: &[Type] = &[Type::Pred];
 const T1: &[Type] = &[Type::F16, Type::F16x2];
@@ -3577,29 +3586,31 @@ const M10: &[Mod] = &[Mod::Cta];
 const M11: &[Mod] = &[Mod::Release, Mod::Relaxed];
 const M12: &[Mod] = &[Mod::Acquire];
 const M13: &[Mod] = &[Mod::MulticastClusterAll];
-const M14: &[Mod] = &[Mod::CpMask];
-const M15: &[Mod] = &[Mod::And, Mod::Or, Mod::Xor];
-const M16: &[Mod] = &[Mod::Inc, Mod::Dec];
-const M17: &[Mod] = &[Mod::CtaGroup1];
-const M18: &[Mod] = &[Mod::CtaGroup2];
-const M19: &[Mod] = &[Mod::SharedCluster];
-const M20: &[Mod] = &[Mod::SharedCta];
-const M21: &[Mod] = &[Mod::N1d];
-const M22: &[Mod] = &[Mod::Im2colNoOffs];
-const M23: &[Mod] = &[Mod::N2d];
-const M24: &[Mod] = &[Mod::Sat];
-const M25: &[Mod] = &[Mod::Ftz];
-const M26: &[Mod] = &[Mod::Satfinite];
-const M27: &[Mod] = &[Mod::Const];
-const M28: &[Mod] = &[Mod::Param, Mod::ParamEntry];
-const M29: &[Mod] = &[Mod::Rn, Mod::Rz];
-const M30: &[Mod] = &[Mod::Rn];
-const M31: &[Mod] = &[Mod::Cluster];
-const M32: &[Mod] = &[Mod::Acquire, Mod::Release];
-const M33: &[Mod] = &[Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta, Mod::MbarrierInit];
-const M34: &[Mod] = &[Mod::V8];
-const M35: &[Mod] = &[Mod::V4];
-const M36: &[Mod] = &[
+const M14: &[Mod] = &[Mod::Approx];
+const M15: &[Mod] = &[Mod::CpMask];
+const M16: &[Mod] = &[Mod::And, Mod::Or, Mod::Xor];
+const M17: &[Mod] = &[Mod::Inc, Mod::Dec];
+const M18: &[Mod] = &[Mod::CtaGroup1];
+const M19: &[Mod] = &[Mod::CtaGroup2];
+const M20: &[Mod] = &[Mod::SharedCluster];
+const M21: &[Mod] = &[Mod::SharedCta];
+const M22: &[Mod] = &[Mod::N1d];
+const M23: &[Mod] = &[Mod::Im2colNoOffs];
+const M24: &[Mod] = &[Mod::N2d];
+const M25: &[Mod] = &[Mod::Sat];
+const M26: &[Mod] = &[Mod::Ftz];
+const M27: &[Mod] = &[Mod::Satfinite];
+const M28: &[Mod] = &[Mod::Const];
+const M29: &[Mod] = &[Mod::Param, Mod::ParamEntry];
+const M30: &[Mod] = &[Mod::Rn, Mod::Rz];
+const M31: &[Mod] = &[Mod::Rn, Mod::Rz, Mod::Rm, Mod::Rp];
+const M32: &[Mod] = &[Mod::Rn];
+const M33: &[Mod] = &[Mod::Cluster];
+const M34: &[Mod] = &[Mod::Acquire, Mod::Release];
+const M35: &[Mod] = &[Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta, Mod::MbarrierInit];
+const M36: &[Mod] = &[Mod::V8];
+const M37: &[Mod] = &[Mod::V4];
+const M38: &[Mod] = &[
     Mod::Const,
     Mod::Global,
     Mod::Local,
@@ -3610,7 +3621,7 @@ const M36: &[Mod] = &[
     Mod::SharedCta,
     Mod::SharedCluster,
 ];
-const M37: &[Mod] = &[
+const M39: &[Mod] = &[
     Mod::Const,
     Mod::Local,
     Mod::Param,
@@ -3620,7 +3631,7 @@ const M37: &[Mod] = &[
     Mod::SharedCta,
     Mod::SharedCluster,
 ];
-const M38: &[Mod] = &[
+const M40: &[Mod] = &[
     Mod::L1EvictNormal,
     Mod::L1EvictUnchanged,
     Mod::L1EvictFirst,
@@ -3630,60 +3641,60 @@ const M38: &[Mod] = &[
     Mod::L2EvictFirst,
     Mod::L2EvictLast,
 ];
-const M39: &[Mod] = &[Mod::Volatile];
-const M40: &[Mod] = &[Mod::Const, Mod::Param, Mod::ParamEntry, Mod::ParamFunc];
-const M41: &[Mod] = &[Mod::Local];
-const M42: &[Mod] = &[Mod::L2EvictNormal, Mod::L2EvictFirst, Mod::L2EvictLast];
-const M43: &[Mod] = &[Mod::V4, Mod::V8];
-const M44: &[Mod] = &[Mod::L264B, Mod::L2128B, Mod::L2256B];
-const M45: &[Mod] = &[Mod::Relu];
-const M46: &[Mod] = &[Mod::Relaxed];
-const M47: &[Mod] = &[Mod::NoComplete];
-const M48: &[Mod] = &[Mod::Release];
-const M49: &[Mod] = &[Mod::Acquire, Mod::Relaxed];
-const M50: &[Mod] = &[Mod::M16n8k8];
-const M51: &[Mod] = &[Mod::M16n8k16];
-const M52: &[Mod] = &[Mod::M16n8k4];
-const M53: &[Mod] = &[Mod::M8n8k4];
-const M54: &[Mod] = &[Mod::M8n8k16];
-const M55: &[Mod] = &[Mod::M16n8k32];
-const M56: &[Mod] = &[Mod::M8n8k32];
-const M57: &[Mod] = &[Mod::M16n8k64];
-const M58: &[Mod] = &[Mod::And];
-const M59: &[Mod] = &[Mod::M8n8k128];
-const M60: &[Mod] = &[Mod::M16n8k128];
-const M61: &[Mod] = &[Mod::M16n8k256];
-const M62: &[Mod] = &[Mod::KindF8f6f4];
-const M63: &[Mod] = &[Mod::SpOrderedMetadata];
-const M64: &[Mod] = &[Mod::Sp];
-const M65: &[Mod] = &[Mod::ScaleVec2X];
-const M66: &[Mod] = &[Mod::ScaleVec4X];
-const M67: &[Mod] = &[Mod::AccF32];
-const M68: &[Mod] = &[Mod::AccF16];
-const M69: &[Mod] = &[Mod::Mmio];
-const M70: &[Mod] = &[Mod::Sys];
-const M71: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
-const M72: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
-const M73: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
-const M74: &[Mod] = &[Mod::And, Mod::Or];
-const M75: &[Mod] = &[Mod::Add, Mod::And, Mod::Or];
-const M76: &[Mod] = &[Mod::A1d, Mod::A2d];
-const M77: &[Mod] = &[Mod::N16x128b];
-const M78: &[Mod] = &[Mod::X128];
-const M79: &[Mod] = &[Mod::N16x256b];
-const M80: &[Mod] = &[Mod::X64, Mod::X128];
-const M81: &[Mod] = &[Mod::KindI8];
-const M82: &[Mod] = &[Mod::Ashift];
-const M83: &[Mod] = &[Mod::CollectorAFill, Mod::CollectorAUse];
-const M84: &[Mod] = &[Mod::KindMxf4];
-const M85: &[Mod] = &[Mod::KindMxf4nvf4];
-const M86: &[Mod] = &[Mod::KindMxf8f6f4];
-const M87: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16];
-const M88: &[Mod] = &[Mod::ScaleVec1X, Mod::ScaleVec4X, Mod::Block16];
-const M89: &[Mod] = &[Mod::ScaleVec1X];
-const M90: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16, Mod::Block32];
-const M91: &[Mod] = &[Mod::GlobalAddress];
-const M92: &[Mod] = &[
+const M41: &[Mod] = &[Mod::Volatile];
+const M42: &[Mod] = &[Mod::Const, Mod::Param, Mod::ParamEntry, Mod::ParamFunc];
+const M43: &[Mod] = &[Mod::Local];
+const M44: &[Mod] = &[Mod::L2EvictNormal, Mod::L2EvictFirst, Mod::L2EvictLast];
+const M45: &[Mod] = &[Mod::V4, Mod::V8];
+const M46: &[Mod] = &[Mod::L264B, Mod::L2128B, Mod::L2256B];
+const M47: &[Mod] = &[Mod::Relu];
+const M48: &[Mod] = &[Mod::Relaxed];
+const M49: &[Mod] = &[Mod::NoComplete];
+const M50: &[Mod] = &[Mod::Release];
+const M51: &[Mod] = &[Mod::Acquire, Mod::Relaxed];
+const M52: &[Mod] = &[Mod::M16n8k8];
+const M53: &[Mod] = &[Mod::M16n8k16];
+const M54: &[Mod] = &[Mod::M16n8k4];
+const M55: &[Mod] = &[Mod::M8n8k4];
+const M56: &[Mod] = &[Mod::M8n8k16];
+const M57: &[Mod] = &[Mod::M16n8k32];
+const M58: &[Mod] = &[Mod::M8n8k32];
+const M59: &[Mod] = &[Mod::M16n8k64];
+const M60: &[Mod] = &[Mod::And];
+const M61: &[Mod] = &[Mod::M8n8k128];
+const M62: &[Mod] = &[Mod::M16n8k128];
+const M63: &[Mod] = &[Mod::M16n8k256];
+const M64: &[Mod] = &[Mod::KindF8f6f4];
+const M65: &[Mod] = &[Mod::SpOrderedMetadata];
+const M66: &[Mod] = &[Mod::Sp];
+const M67: &[Mod] = &[Mod::ScaleVec2X];
+const M68: &[Mod] = &[Mod::ScaleVec4X];
+const M69: &[Mod] = &[Mod::AccF32];
+const M70: &[Mod] = &[Mod::AccF16];
+const M71: &[Mod] = &[Mod::Mmio];
+const M72: &[Mod] = &[Mod::Sys];
+const M73: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
+const M74: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
+const M75: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
+const M76: &[Mod] = &[Mod::And, Mod::Or];
+const M77: &[Mod] = &[Mod::Add, Mod::And, Mod::Or];
+const M78: &[Mod] = &[Mod::A1d, Mod::A2d];
+const M79: &[Mod] = &[Mod::N16x128b];
+const M80: &[Mod] = &[Mod::X128];
+const M81: &[Mod] = &[Mod::N16x256b];
+const M82: &[Mod] = &[Mod::X64, Mod::X128];
+const M83: &[Mod] = &[Mod::KindI8];
+const M84: &[Mod] = &[Mod::Ashift];
+const M85: &[Mod] = &[Mod::CollectorAFill, Mod::CollectorAUse];
+const M86: &[Mod] = &[Mod::KindMxf4];
+const M87: &[Mod] = &[Mod::KindMxf4nvf4];
+const M88: &[Mod] = &[Mod::KindMxf8f6f4];
+const M89: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16];
+const M90: &[Mod] = &[Mod::ScaleVec1X, Mod::ScaleVec4X, Mod::Block16];
+const M91: &[Mod] = &[Mod::ScaleVec1X];
+const M92: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16, Mod::Block32];
+const M93: &[Mod] = &[Mod::GlobalAddress];
+const M94: &[Mod] = &[
     Mod::Rank,
     Mod::Elemtype,
     Mod::InterleaveLayout,
@@ -3691,20 +3702,20 @@ const M92: &[Mod] = &[
     Mod::FillMode,
     Mod::SwizzleAtomicity,
 ];
-const M93: &[Mod] = &[Mod::SwizzleAtomicity];
-const M94: &[Mod] = &[Mod::GlobalStride];
-const M95: &[Mod] = &[Mod::BoxDim, Mod::GlobalDim, Mod::ElementStride];
-const M96: &[Mod] = &[Mod::Uni];
-const M97: &[Mod] = &[Mod::Cube, Mod::Acube];
-const M98: &[Mod] = &[Mod::N2dms, Mod::A2dms];
-const M99: &[Mod] = &[Mod::N2dms];
-const M100: &[Mod] = &[Mod::A2dms];
-const M101: &[Mod] = &[Mod::V2];
-const M102: &[Mod] = &[Mod::Ballot];
-const M103: &[Mod] = &[Mod::M16n16k16];
-const M104: &[Mod] = &[Mod::M8n32k16];
-const M105: &[Mod] = &[Mod::M32n8k16];
-const M106: &[Mod] = &[Mod::M16n16k8];
+const M95: &[Mod] = &[Mod::SwizzleAtomicity];
+const M96: &[Mod] = &[Mod::GlobalStride];
+const M97: &[Mod] = &[Mod::BoxDim, Mod::GlobalDim, Mod::ElementStride];
+const M98: &[Mod] = &[Mod::Uni];
+const M99: &[Mod] = &[Mod::Cube, Mod::Acube];
+const M100: &[Mod] = &[Mod::N2dms, Mod::A2dms];
+const M101: &[Mod] = &[Mod::N2dms];
+const M102: &[Mod] = &[Mod::A2dms];
+const M103: &[Mod] = &[Mod::V2];
+const M104: &[Mod] = &[Mod::Ballot];
+const M105: &[Mod] = &[Mod::M16n16k16];
+const M106: &[Mod] = &[Mod::M8n32k16];
+const M107: &[Mod] = &[Mod::M32n8k16];
+const M108: &[Mod] = &[Mod::M16n16k8];
 
 /// The table, sorted by opcode; within one, in the order of the files.
 pub static FORMS: &[Form] = &[
@@ -4937,7 +4948,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[],
+        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G78) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::cos_approx"),
@@ -4962,7 +4973,7 @@ pub static FORMS: &[Form] = &[
             read("src-size", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[],
-        gates: G81,
+        gates: G82,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -4987,7 +4998,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G81,
+        gates: G82,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -5013,7 +5024,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G81,
+        gates: G82,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -5037,7 +5048,7 @@ pub static FORMS: &[Form] = &[
             read("ignore-src", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G82,
+        gates: G83,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -5063,7 +5074,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G82,
+        gates: G83,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -5076,7 +5087,7 @@ pub static FORMS: &[Form] = &[
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G83,
+        gates: G84,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -5089,7 +5100,7 @@ pub static FORMS: &[Form] = &[
         head: 2,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G84,
+        gates: G85,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -5102,7 +5113,7 @@ pub static FORMS: &[Form] = &[
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G85,
+        gates: G86,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -5122,7 +5133,7 @@ pub static FORMS: &[Form] = &[
         head: 3,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G86,
+        gates: G87,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncArrive),
     },
@@ -5146,7 +5157,7 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G88,
+        gates: G89,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5172,7 +5183,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G88,
+        gates: G89,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5196,7 +5207,7 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G88,
+        gates: G89,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5219,7 +5230,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
         ],
         rules: &[],
-        gates: G88,
+        gates: G89,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5244,7 +5255,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G88,
+        gates: G89,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5272,8 +5283,8 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G91) }],
-        gates: G88,
+        rules: &[Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G92) }],
+        gates: G89,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5297,8 +5308,8 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
             read("mask", Kind::Source, Ty::Fixed(Type::U16)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G91) }],
-        gates: G88,
+        rules: &[Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G92) }],
+        gates: G89,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5324,8 +5335,8 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
             read("mask", Kind::Source, Ty::Fixed(Type::U16)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G91) }],
-        gates: G88,
+        rules: &[Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G92) }],
+        gates: G89,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5356,11 +5367,11 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M15)],
+                when: &[Condition::Has(M16)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M16)],
+                when: &[Condition::Has(M17)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
             },
             Rule {
@@ -5384,7 +5395,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Illegal(M6)),
             },
         ],
-        gates: G92,
+        gates: G93,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5412,11 +5423,11 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M15)],
+                when: &[Condition::Has(M16)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M16)],
+                when: &[Condition::Has(M17)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
             },
             Rule {
@@ -5428,7 +5439,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Types),
             },
         ],
-        gates: G92,
+        gates: G93,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5453,7 +5464,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G93,
+        gates: G94,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -5466,7 +5477,7 @@ pub static FORMS: &[Form] = &[
         head: 3,
         operands: &[],
         rules: &[],
-        gates: G94,
+        gates: G95,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -5479,7 +5490,7 @@ pub static FORMS: &[Form] = &[
         head: 3,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G96,
+        gates: G97,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -5509,10 +5520,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G99) },
             Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G101) },
         ],
-        gates: G101,
+        gates: G102,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5544,10 +5555,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G99) },
             Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G101) },
         ],
-        gates: G101,
+        gates: G102,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5578,10 +5589,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G99) },
             Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G101) },
         ],
-        gates: G101,
+        gates: G102,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5614,10 +5625,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G99) },
             Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G101) },
         ],
-        gates: G101,
+        gates: G102,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5648,10 +5659,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G99) },
             Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G101) },
         ],
-        gates: G101,
+        gates: G102,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5684,10 +5695,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G99) },
             Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G101) },
         ],
-        gates: G101,
+        gates: G102,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5718,10 +5729,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G99) },
             Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G101) },
         ],
-        gates: G101,
+        gates: G102,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5754,10 +5765,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G99) },
             Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G101) },
         ],
-        gates: G101,
+        gates: G102,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5787,12 +5798,12 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G99) },
             Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G102) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G101) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G103) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G104) },
         ],
-        gates: G101,
+        gates: G102,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5824,12 +5835,12 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G99) },
             Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G102) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G101) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G103) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G104) },
         ],
-        gates: G101,
+        gates: G102,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5860,12 +5871,12 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G99) },
             Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G104) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G101) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G105) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G106) },
         ],
-        gates: G101,
+        gates: G102,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5898,12 +5909,12 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G99) },
             Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G104) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G101) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G105) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G106) },
         ],
-        gates: G101,
+        gates: G102,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5934,10 +5945,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G99) },
             Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G101) },
         ],
-        gates: G106,
+        gates: G107,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5970,10 +5981,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G99) },
             Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G101) },
         ],
-        gates: G106,
+        gates: G107,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6002,15 +6013,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M21)),
+                when: &[Condition::Has(M22)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M22)),
             },
             Rule {
-                when: &[Condition::Has(M23)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M23)),
+                when: &[Condition::Has(M24)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
             },
         ],
-        gates: G101,
+        gates: G102,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6039,15 +6050,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M21)),
+                when: &[Condition::Has(M22)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M22)),
             },
             Rule {
-                when: &[Condition::Has(M23)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M23)),
+                when: &[Condition::Has(M24)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
             },
         ],
-        gates: G101,
+        gates: G102,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6075,7 +6086,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G107,
+        gates: G108,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6106,15 +6117,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M21)),
+                when: &[Condition::Has(M22)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M22)),
             },
             Rule {
-                when: &[Condition::Has(M23)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M23)),
+                when: &[Condition::Has(M24)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
             },
         ],
-        gates: G108,
+        gates: G109,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6145,15 +6156,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M21)),
+                when: &[Condition::Has(M22)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M22)),
             },
             Rule {
-                when: &[Condition::Has(M23)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M23)),
+                when: &[Condition::Has(M24)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
             },
         ],
-        gates: G108,
+        gates: G109,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6183,7 +6194,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G109,
+        gates: G110,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6210,7 +6221,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G110,
+        gates: G111,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6238,7 +6249,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G110,
+        gates: G111,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6266,7 +6277,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G110,
+        gates: G111,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6294,7 +6305,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G110,
+        gates: G111,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6321,7 +6332,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G111,
+        gates: G112,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6349,7 +6360,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G112,
+        gates: G113,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6377,7 +6388,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G113,
+        gates: G114,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6401,7 +6412,7 @@ pub static FORMS: &[Form] = &[
             read("total-size", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G114,
+        gates: G115,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -6422,7 +6433,7 @@ pub static FORMS: &[Form] = &[
             read("fraction", Kind::Source, Ty::Fixed(Type::F32)).presence(Presence::Optional),
         ],
         rules: &[],
-        gates: G115,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -6438,7 +6449,7 @@ pub static FORMS: &[Form] = &[
             read("access-property", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G116,
+        gates: G117,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -6455,36 +6466,36 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M24), Condition::TypeIn(0, T20)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T21)], Fault::Illegal(M24)),
+                when: &[Condition::Has(M25), Condition::TypeIn(0, T20)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T21)], Fault::Illegal(M25)),
             },
             Rule {
-                when: &[Condition::Has(M24), Condition::TypeIn(0, T22)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T23)], Fault::Illegal(M24)),
+                when: &[Condition::Has(M25), Condition::TypeIn(0, T22)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T23)], Fault::Illegal(M25)),
             },
             Rule {
-                when: &[Condition::Has(M24), Condition::TypeIn(0, T13)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M24)),
+                when: &[Condition::Has(M25), Condition::TypeIn(0, T13)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M25)),
             },
             Rule {
-                when: &[Condition::Has(M24), Condition::TypeIn(0, T7)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M24)),
+                when: &[Condition::Has(M25), Condition::TypeIn(0, T7)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M25)),
             },
             Rule {
-                when: &[Condition::Has(M24), Condition::TypeIn(0, T26)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T27)], Fault::Illegal(M24)),
+                when: &[Condition::Has(M25), Condition::TypeIn(0, T26)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T27)], Fault::Illegal(M25)),
             },
             Rule {
-                when: &[Condition::Has(M24), Condition::TypeIn(0, T28)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T29)], Fault::Illegal(M24)),
+                when: &[Condition::Has(M25), Condition::TypeIn(0, T28)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T29)], Fault::Illegal(M25)),
             },
             Rule {
-                when: &[Condition::Has(M24), Condition::TypeIn(0, T30)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M24)),
+                when: &[Condition::Has(M25), Condition::TypeIn(0, T30)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M25)),
             },
             Rule {
-                when: &[Condition::Has(M24), Condition::TypeIn(0, T32)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Illegal(M24)),
+                when: &[Condition::Has(M25), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Illegal(M25)),
             },
         ],
         gates: &[],
@@ -6503,8 +6514,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F16)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M25), Condition::TypeIn(0, T2)],
-            then: Consequence::Gates(G117),
+            when: &[Condition::Has(M26), Condition::TypeIn(0, T2)],
+            then: Consequence::Gates(G118),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -6528,8 +6539,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M25), Condition::TypeIn(0, T2)],
-            then: Consequence::Gates(G117),
+            when: &[Condition::Has(M26), Condition::TypeIn(0, T2)],
+            then: Consequence::Gates(G118),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -6547,8 +6558,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F64)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M25), Condition::TypeIn(0, T2)],
-            then: Consequence::Gates(G117),
+            when: &[Condition::Has(M26), Condition::TypeIn(0, T2)],
+            then: Consequence::Gates(G118),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -6566,7 +6577,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G118,
+        gates: G119,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_int"),
     },
@@ -6582,8 +6593,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M25), Condition::TypeIn(1, T33)],
-            then: Consequence::Gates(G119),
+            when: &[Condition::Has(M26), Condition::TypeIn(1, T33)],
+            then: Consequence::Gates(G120),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -6607,8 +6618,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M25), Condition::TypeIn(1, T33)],
-            then: Consequence::Gates(G119),
+            when: &[Condition::Has(M26), Condition::TypeIn(1, T33)],
+            then: Consequence::Gates(G120),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -6626,8 +6637,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M25), Condition::TypeIn(1, T33)],
-            then: Consequence::Gates(G119),
+            when: &[Condition::Has(M26), Condition::TypeIn(1, T33)],
+            then: Consequence::Gates(G120),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -6645,7 +6656,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G118,
+        gates: G119,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::int_to_float"),
     },
@@ -6816,7 +6827,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G117) }],
+        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G118) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
@@ -6832,8 +6843,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G120) }],
-        gates: G121,
+        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G121) }],
+        gates: G122,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6849,7 +6860,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G118,
+        gates: G119,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6865,7 +6876,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G118,
+        gates: G119,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6881,7 +6892,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F16)).wider(),
         ],
         rules: &[],
-        gates: G118,
+        gates: G119,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6897,7 +6908,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F64)).wider(),
         ],
         rules: &[],
-        gates: G118,
+        gates: G119,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6913,7 +6924,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G118,
+        gates: G119,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6934,7 +6945,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G124) }],
+        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G125) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -6953,7 +6964,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::F32))],
-        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G124) }],
+        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G125) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -6969,7 +6980,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)),
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G124) }],
+        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G125) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -6991,8 +7002,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)),
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G126) }],
-        gates: G127,
+        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G127) }],
+        gates: G128,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
     },
@@ -7014,8 +7025,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
             read("b", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G124) }],
-        gates: G128,
+        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G125) }],
+        gates: G129,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -7037,8 +7048,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G124) }],
-        gates: G128,
+        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G125) }],
+        gates: G129,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -7061,8 +7072,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G124) }],
-        gates: G128,
+        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G125) }],
+        gates: G129,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_stochastic"),
     },
@@ -7085,8 +7096,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G124) }],
-        gates: G128,
+        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G125) }],
+        gates: G129,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_stochastic"),
     },
@@ -7109,7 +7120,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[],
-        gates: G130,
+        gates: G131,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -7131,7 +7142,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
         ],
         rules: &[],
-        gates: G130,
+        gates: G131,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7144,7 +7155,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: G130,
+        gates: G131,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7167,7 +7178,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[],
-        gates: G131,
+        gates: G132,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -7180,7 +7191,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: G131,
+        gates: G132,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7203,7 +7214,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[],
-        gates: G131,
+        gates: G132,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -7216,7 +7227,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B8))],
         rules: &[],
-        gates: G131,
+        gates: G132,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7233,7 +7244,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[],
-        gates: G132,
+        gates: G133,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -7254,7 +7265,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
         ],
         rules: &[],
-        gates: G132,
+        gates: G133,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7267,7 +7278,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: G132,
+        gates: G133,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7353,7 +7364,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::S32)).wider(),
         ],
         rules: &[],
-        gates: G133,
+        gates: G134,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_integers"),
     },
@@ -7377,7 +7388,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::B32)).wider(),
         ],
         rules: &[],
-        gates: G133,
+        gates: G134,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_integers"),
     },
@@ -7390,10 +7401,10 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G139) },
             Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G140) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G141) },
         ],
-        gates: G141,
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Cvta),
     },
@@ -7406,10 +7417,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G139) },
             Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G140) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G141) },
         ],
-        gates: G142,
+        gates: G143,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Cvta),
     },
@@ -7425,7 +7436,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G143,
+        gates: G144,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Discard),
     },
@@ -7441,10 +7452,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G144) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G145) },
-        ],
+        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G145) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
@@ -7462,8 +7470,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G144) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G145) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G146) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G147) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -7481,7 +7489,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G146) }],
+        rules: &[
+            Rule { when: &[Condition::HasNot(M31)], then: Consequence::Default(Mod::Rn, G145) },
+            Rule { when: &[Condition::HasNot(M32)], then: Consequence::Gates(G148) },
+        ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div"),
@@ -7499,7 +7510,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G147,
+        gates: G149,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
     },
@@ -7534,7 +7545,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G148,
+        gates: G150,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::dp2a"),
     },
@@ -7552,7 +7563,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G149,
+        gates: G151,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::dp4a"),
     },
@@ -7568,7 +7579,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G150,
+        gates: G152,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Elect),
     },
@@ -7580,7 +7591,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[],
+        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G153) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::ex2_approx"),
@@ -7594,7 +7605,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G151,
+        gates: G154,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::ex2_approx"),
     },
@@ -7633,10 +7644,10 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M32), Condition::HasNot(M33)], then: Consequence::Gates(G156) },
+            Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G24) },
+            Rule { when: &[Condition::Has(M34), Condition::HasNot(M35)], then: Consequence::Gates(G159) },
         ],
-        gates: G157,
+        gates: G160,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7649,10 +7660,10 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M32), Condition::HasNot(M33)], then: Consequence::Gates(G156) },
+            Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G24) },
+            Rule { when: &[Condition::Has(M34), Condition::HasNot(M35)], then: Consequence::Gates(G159) },
         ],
-        gates: G157,
+        gates: G160,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7665,10 +7676,10 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M32), Condition::HasNot(M33)], then: Consequence::Gates(G156) },
+            Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G24) },
+            Rule { when: &[Condition::Has(M34), Condition::HasNot(M35)], then: Consequence::Gates(G159) },
         ],
-        gates: G157,
+        gates: G160,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7681,10 +7692,10 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M32), Condition::HasNot(M33)], then: Consequence::Gates(G156) },
+            Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G24) },
+            Rule { when: &[Condition::Has(M34), Condition::HasNot(M35)], then: Consequence::Gates(G159) },
         ],
-        gates: G157,
+        gates: G160,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7697,7 +7708,7 @@ pub static FORMS: &[Form] = &[
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G161,
+        gates: G164,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7710,7 +7721,7 @@ pub static FORMS: &[Form] = &[
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G161,
+        gates: G164,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7728,7 +7739,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G162,
+        gates: G165,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7749,7 +7760,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G162,
+        gates: G165,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7768,7 +7779,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G162,
+        gates: G165,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7787,7 +7798,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G162,
+        gates: G165,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7805,10 +7816,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G163) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G164) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G166) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G167) },
         ],
-        gates: G165,
+        gates: G168,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -7826,7 +7837,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G166,
+        gates: G169,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -7844,7 +7855,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G167,
+        gates: G170,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -7952,13 +7963,13 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G171,
+        gates: G174,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::fma"),
     },
     Form {
         opcode: Opcode::Fns,
-        syntax: "fns.b32 d, mask, base:b32, offset:s32",
+        syntax: "fns.b32 d, mask, base:b32, offset:b32",
         section: "9.7.1.17",
         slots: &[slot("b32", C6)],
         ignored: &[],
@@ -7967,10 +7978,10 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("mask", Kind::Source, Ty::Pick(0)),
             read("base", Kind::Source, Ty::Fixed(Type::B32)),
-            read("offset", Kind::Source, Ty::Fixed(Type::S32)),
+            read("offset", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G172,
+        gates: G175,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::fns"),
     },
@@ -7986,7 +7997,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G173,
+        gates: G176,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GetCtaRank),
     },
@@ -7999,7 +8010,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G176,
+        gates: G179,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GridDepControl),
     },
@@ -8015,10 +8026,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Address),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G139) },
             Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G140) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G141) },
         ],
-        gates: G177,
+        gates: G180,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::IsSpaceP),
     },
@@ -8034,7 +8045,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Fixed(Type::U64)),
         ],
         rules: &[],
-        gates: G178,
+        gates: G181,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::istypep"),
     },
@@ -8065,48 +8076,48 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34)],
+                when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G182) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G182) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G183) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G185) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G185) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G186) },
             Rule {
-                when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
+                when: &[Condition::Has(M36), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M38)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M38)),
+                when: &[Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M40)),
             },
             Rule {
-                when: &[Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M41)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G184) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G187) },
             Rule {
-                when: &[Condition::Has(M42)],
-                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
-            },
-            Rule {
-                when: &[Condition::Has(M42), Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44)],
+                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
             },
             Rule {
-                when: &[Condition::Has(M42), Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44), Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M44)),
+            },
+            Rule {
+                when: &[Condition::Has(M44), Condition::Has(M36)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M44)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M46)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M46)),
             },
         ],
         gates: &[],
@@ -8141,48 +8152,48 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34)],
+                when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G182) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G182) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G183) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G185) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G185) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G186) },
             Rule {
-                when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
+                when: &[Condition::Has(M36), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M38)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M38)),
+                when: &[Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M40)),
             },
             Rule {
-                when: &[Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M41)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G184) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G187) },
             Rule {
-                when: &[Condition::Has(M42)],
-                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
-            },
-            Rule {
-                when: &[Condition::Has(M42), Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44)],
+                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
             },
             Rule {
-                when: &[Condition::Has(M42), Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44), Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M44)),
+            },
+            Rule {
+                when: &[Condition::Has(M44), Condition::Has(M36)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M44)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M46)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M46)),
             },
         ],
         gates: &[],
@@ -8212,48 +8223,48 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34)],
+                when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G182) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G182) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G183) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G185) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G185) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G186) },
             Rule {
-                when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
+                when: &[Condition::Has(M36), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M38)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M38)),
+                when: &[Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M40)),
             },
             Rule {
-                when: &[Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M41)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G184) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G187) },
             Rule {
-                when: &[Condition::Has(M42)],
-                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
-            },
-            Rule {
-                when: &[Condition::Has(M42), Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44)],
+                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
             },
             Rule {
-                when: &[Condition::Has(M42), Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44), Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M44)),
+            },
+            Rule {
+                when: &[Condition::Has(M44), Condition::Has(M36)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M44)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M46)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M46)),
             },
         ],
         gates: &[],
@@ -8289,48 +8300,48 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34)],
+                when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G182) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G182) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G183) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G185) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G185) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G186) },
             Rule {
-                when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
+                when: &[Condition::Has(M36), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M38)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M38)),
+                when: &[Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M40)),
             },
             Rule {
-                when: &[Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M41)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G184) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G187) },
             Rule {
-                when: &[Condition::Has(M42)],
-                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
-            },
-            Rule {
-                when: &[Condition::Has(M42), Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44)],
+                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
             },
             Rule {
-                when: &[Condition::Has(M42), Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44), Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M44)),
+            },
+            Rule {
+                when: &[Condition::Has(M44), Condition::Has(M36)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M44)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M46)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M46)),
             },
         ],
         gates: &[],
@@ -8357,48 +8368,48 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34)],
+                when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G182) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G182) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G183) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G185) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G185) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G186) },
             Rule {
-                when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
+                when: &[Condition::Has(M36), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M38)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M38)),
+                when: &[Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M40)),
             },
             Rule {
-                when: &[Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M41)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G184) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G187) },
             Rule {
-                when: &[Condition::Has(M42)],
-                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
-            },
-            Rule {
-                when: &[Condition::Has(M42), Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44)],
+                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
             },
             Rule {
-                when: &[Condition::Has(M42), Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44), Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M44)),
+            },
+            Rule {
+                when: &[Condition::Has(M44), Condition::Has(M36)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M44)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M46)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M46)),
             },
         ],
         gates: &[],
@@ -8432,40 +8443,40 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34)],
+                when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G182) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G182) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G183) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G185) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G185) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G186) },
             Rule {
-                when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
+                when: &[Condition::Has(M36), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M38)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M38)),
+                when: &[Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M40)),
             },
             Rule {
-                when: &[Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M41)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G184) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G187) },
             Rule {
-                when: &[Condition::Has(M42)],
-                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
-            },
-            Rule {
-                when: &[Condition::Has(M42), Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44)],
+                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
             },
             Rule {
-                when: &[Condition::Has(M42), Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44), Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M44)),
+            },
+            Rule {
+                when: &[Condition::Has(M44), Condition::Has(M36)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
             },
         ],
         gates: &[],
@@ -8500,40 +8511,40 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34)],
+                when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G182) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G182) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G183) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G185) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G185) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G186) },
             Rule {
-                when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
+                when: &[Condition::Has(M36), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M38)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M38)),
+                when: &[Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M40)),
             },
             Rule {
-                when: &[Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M41)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G184) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G187) },
             Rule {
-                when: &[Condition::Has(M42)],
-                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
-            },
-            Rule {
-                when: &[Condition::Has(M42), Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44)],
+                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
             },
             Rule {
-                when: &[Condition::Has(M42), Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44), Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M44)),
+            },
+            Rule {
+                when: &[Condition::Has(M44), Condition::Has(M36)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
             },
         ],
         gates: &[],
@@ -8560,7 +8571,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G193,
+        gates: G196,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8584,7 +8595,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G193,
+        gates: G196,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8608,7 +8619,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G193,
+        gates: G196,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8632,7 +8643,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G194,
+        gates: G197,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8656,7 +8667,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G194,
+        gates: G197,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8680,7 +8691,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G194,
+        gates: G197,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8705,7 +8716,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G196,
+        gates: G199,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8730,7 +8741,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G196,
+        gates: G199,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8754,7 +8765,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G197,
+        gates: G200,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8778,7 +8789,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G197,
+        gates: G200,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8794,17 +8805,17 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M5)], then: Consequence::Gates(G183) },
+            Rule { when: &[Condition::HasNot(M5)], then: Consequence::Gates(G186) },
             Rule {
                 when: &[Condition::Has(M8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M35)],
+                when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
         ],
-        gates: G198,
+        gates: G201,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
     },
@@ -8816,7 +8827,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[],
+        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G202) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::lg2_approx"),
@@ -8836,7 +8847,7 @@ pub static FORMS: &[Form] = &[
             read("immLut", Kind::Immediate, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G199,
+        gates: G203,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -8856,7 +8867,7 @@ pub static FORMS: &[Form] = &[
             read("q", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G200,
+        gates: G204,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -8873,8 +8884,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
-        gates: G201,
+        rules: &[Rule { when: &[Condition::HasNot(M31)], then: Consequence::Default(Mod::Rn, G205) }],
+        gates: G206,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
     },
@@ -8891,7 +8902,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G202) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G207) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
@@ -8964,7 +8975,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G14) }],
-        gates: G203,
+        gates: G208,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::mad"),
     },
@@ -9018,7 +9029,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G204,
+        gates: G209,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::madc"),
     },
@@ -9036,7 +9047,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G14) }],
-        gates: G204,
+        gates: G209,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::madc"),
     },
@@ -9053,7 +9064,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G205,
+        gates: G210,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mapa),
     },
@@ -9070,7 +9081,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G206,
+        gates: G211,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -9087,7 +9098,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G206,
+        gates: G211,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -9162,7 +9173,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G210,
+        gates: G215,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::max3"),
     },
@@ -9178,7 +9189,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G211) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G216) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
@@ -9201,7 +9212,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G211) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G216) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
@@ -9269,7 +9280,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G214) }],
+        rules: &[Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G219) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
@@ -9286,7 +9297,7 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
         rules: &[],
-        gates: G215,
+        gates: G220,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9299,7 +9310,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G216,
+        gates: G221,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9311,8 +9322,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G217) }],
-        gates: G218,
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G222) }],
+        gates: G223,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9330,8 +9341,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G217) }],
-        gates: G218,
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G222) }],
+        gates: G223,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9343,8 +9354,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G217) }],
-        gates: G219,
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G222) }],
+        gates: G224,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9362,8 +9373,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G217) }],
-        gates: G219,
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G222) }],
+        gates: G224,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9378,8 +9389,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G217) }],
-        gates: G220,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G222) }],
+        gates: G225,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9400,8 +9411,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G217) }],
-        gates: G220,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G222) }],
+        gates: G225,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9418,10 +9429,10 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M47)], then: Consequence::Gates(G223) },
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G217) },
+            Rule { when: &[Condition::HasNot(M49)], then: Consequence::Gates(G228) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G222) },
         ],
-        gates: G220,
+        gates: G225,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9444,10 +9455,10 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M47)], then: Consequence::Gates(G223) },
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G217) },
+            Rule { when: &[Condition::HasNot(M49)], then: Consequence::Gates(G228) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G222) },
         ],
-        gates: G220,
+        gates: G225,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9463,8 +9474,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G224) }],
-        gates: G220,
+        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G229) }],
+        gates: G225,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9487,8 +9498,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G224) }],
-        gates: G220,
+        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G229) }],
+        gates: G225,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9509,8 +9520,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G217) }],
-        gates: G225,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G222) }],
+        gates: G230,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9533,8 +9544,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G217) }],
-        gates: G225,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G222) }],
+        gates: G230,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9549,8 +9560,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G217) }],
-        gates: G228,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G222) }],
+        gates: G233,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9571,8 +9582,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G217) }],
-        gates: G228,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G222) }],
+        gates: G233,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9589,10 +9600,10 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M47)], then: Consequence::Gates(G231) },
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G217) },
+            Rule { when: &[Condition::HasNot(M49)], then: Consequence::Gates(G236) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G222) },
         ],
-        gates: G228,
+        gates: G233,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9615,10 +9626,10 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M47)], then: Consequence::Gates(G231) },
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G217) },
+            Rule { when: &[Condition::HasNot(M49)], then: Consequence::Gates(G236) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G222) },
         ],
-        gates: G228,
+        gates: G233,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9639,8 +9650,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G232) }],
-        gates: G228,
+        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G237) }],
+        gates: G233,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9663,8 +9674,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G232) }],
-        gates: G228,
+        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G237) }],
+        gates: G233,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9685,8 +9696,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G217) }],
-        gates: G233,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G222) }],
+        gates: G238,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9709,8 +9720,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G217) }],
-        gates: G233,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G222) }],
+        gates: G238,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9726,8 +9737,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G217) }],
-        gates: G236,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G222) }],
+        gates: G241,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9749,8 +9760,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G217) }],
-        gates: G236,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G222) }],
+        gates: G241,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9766,8 +9777,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G217) }],
-        gates: G239,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G222) }],
+        gates: G244,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9790,8 +9801,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G217) }],
-        gates: G239,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G222) }],
+        gates: G244,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9808,8 +9819,8 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G217) }],
-        gates: G242,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G222) }],
+        gates: G247,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9832,8 +9843,8 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G217) }],
-        gates: G242,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G222) }],
+        gates: G247,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9850,8 +9861,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G217) }],
-        gates: G245,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G222) }],
+        gates: G250,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9875,8 +9886,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G217) }],
-        gates: G245,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G222) }],
+        gates: G250,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9892,7 +9903,7 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G248,
+        gates: G253,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9905,7 +9916,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G250,
+        gates: G255,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -9918,7 +9929,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G251,
+        gates: G256,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -9993,7 +10004,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G252,
+        gates: G257,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::min3"),
     },
@@ -10009,7 +10020,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G253) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G258) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
@@ -10032,7 +10043,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G253) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G258) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
@@ -10100,7 +10111,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G256) }],
+        rules: &[Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G261) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
@@ -10132,7 +10143,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(3, T38)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
         }],
-        gates: G257,
+        gates: G262,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10160,8 +10171,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G258) },
-            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G259) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G263) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G264) },
             Rule {
                 when: &[Condition::TypeIn(3, T38)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
@@ -10171,7 +10182,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G260,
+        gates: G265,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10199,10 +10210,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G261) },
-            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G259) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G266) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G264) },
         ],
-        gates: G260,
+        gates: G265,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10230,11 +10241,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G262) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G261) },
-            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G259) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G267) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G266) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G264) },
         ],
-        gates: G260,
+        gates: G265,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10263,12 +10274,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G263) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G264) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G265) },
-            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G266) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G268) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G269) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G271) },
         ],
-        gates: G260,
+        gates: G265,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10297,11 +10308,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G267) },
-            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G259) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G268) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G272) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G264) },
+            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G273) },
         ],
-        gates: G260,
+        gates: G265,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10330,11 +10341,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G269) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G268) },
-            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G274) },
+            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G273) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G275) },
         ],
-        gates: G260,
+        gates: G265,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10364,12 +10375,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G272) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G273) },
-            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G274) },
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G275) },
+            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G277) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G278) },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G279) },
+            Rule { when: &[Condition::Has(M63)], then: Consequence::Gates(G280) },
         ],
-        gates: G260,
+        gates: G265,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10398,9 +10409,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G277) },
-            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G278) },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G279) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G282) },
+            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G283) },
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G284) },
             Rule {
                 when: &[Condition::TypeIn(3, T38)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
@@ -10410,7 +10421,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G280,
+        gates: G285,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10439,7 +10450,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G279) },
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G284) },
             Rule {
                 when: &[Condition::TypeIn(3, T38)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
@@ -10449,13 +10460,13 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G281,
+        gates: G286,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
+        syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
             slot("sparse", C244),
@@ -10476,7 +10487,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Source, Ty::Fixed(Type::B32)),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[
@@ -10489,13 +10500,13 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G283,
+        gates: G288,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k32.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..1>:u32",
+        syntax: "mma.sparse.sync.aligned.m16n8k32.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
             slot("sparse", C244),
@@ -10516,7 +10527,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Source, Ty::Fixed(Type::B32)),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[
@@ -10529,13 +10540,13 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G283,
+        gates: G288,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
+        syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
             slot("sparse", C244),
@@ -10556,17 +10567,17 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Source, Ty::Fixed(Type::B32)),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G283,
+        gates: G288,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k32.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..1>:u32",
+        syntax: "mma.sparse.sync.aligned.m16n8k32.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
             slot("sparse", C244),
@@ -10587,17 +10598,17 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Source, Ty::Fixed(Type::B32)),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G283,
+        gates: G288,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k8.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
+        syntax: "mma.sparse.sync.aligned.m16n8k8.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
             slot("sparse", C244),
@@ -10618,17 +10629,17 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Source, Ty::Fixed(Type::B32)),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G283,
+        gates: G288,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..1>:u32",
+        syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
             slot("sparse", C244),
@@ -10649,17 +10660,17 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Source, Ty::Fixed(Type::B32)),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G283,
+        gates: G288,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k32.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..1>:u32",
+        syntax: "mma.sparse.sync.aligned.m16n8k32.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
             slot("sparse", C244),
@@ -10681,17 +10692,17 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Source, Ty::Fixed(Type::B32)),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G283,
+        gates: G288,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32",
+        syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
             slot("sparse", C244),
@@ -10713,17 +10724,17 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Source, Ty::Fixed(Type::B32)),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[],
-        gates: G283,
+        gates: G288,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..1>:u32",
+        syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
             slot("sparse", C244),
@@ -10745,17 +10756,17 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Source, Ty::Fixed(Type::B32)),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G283,
+        gates: G288,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k128.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32",
+        syntax: "mma.sparse.sync.aligned.m16n8k128.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
             slot("sparse", C244),
@@ -10777,17 +10788,17 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Source, Ty::Fixed(Type::B32)),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[],
-        gates: G283,
+        gates: G288,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.kind::f8f6f4}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32",
+        syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.kind::f8f6f4}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
             slot("sparse", C244),
@@ -10809,19 +10820,19 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Source, Ty::Fixed(Type::B32)),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[
-            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G284) },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G279) },
+            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G289) },
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G284) },
             Rule {
                 when: &[Condition::TypeIn(0, T8)],
-                then: Consequence::Needs(&[Condition::Has(M63)], Fault::Illegal(M64)),
+                then: Consequence::Needs(&[Condition::Has(M65)], Fault::Illegal(M66)),
             },
             Rule {
-                when: &[Condition::Has(M62)],
-                then: Consequence::Needs(&[Condition::Has(M63)], Fault::Illegal(M64)),
+                when: &[Condition::Has(M64)],
+                then: Consequence::Needs(&[Condition::Has(M65)], Fault::Illegal(M66)),
             },
             Rule {
                 when: &[Condition::TypeIn(3, T38)],
@@ -10832,13 +10843,13 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G285,
+        gates: G290,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32",
+        syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
             slot("sp::ordered_metadata", C249),
@@ -10860,7 +10871,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Source, Ty::Fixed(Type::B32)),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[
@@ -10873,7 +10884,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G281,
+        gates: G286,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10909,7 +10920,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G289,
+        gates: G294,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10946,12 +10957,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M65)],
+                when: &[Condition::Has(M67)],
                 then: Consequence::Needs(&[Condition::TypeIn(4, T39)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M66), Condition::TypeIn(4, T39)], then: Consequence::Gates(G292) },
+            Rule { when: &[Condition::Has(M68), Condition::TypeIn(4, T39)], then: Consequence::Gates(G297) },
         ],
-        gates: G289,
+        gates: G294,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10987,13 +10998,13 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G289,
+        gates: G294,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4.block_scale{.scale_vec::2X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
+        syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4.block_scale{.scale_vec::2X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
             slot("sp::ordered_metadata", C249),
@@ -11018,7 +11029,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Source, Ty::Fixed(Type::B32)),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
             read("scale-a", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
             read("ids-a", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
@@ -11026,13 +11037,13 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G295,
+        gates: G300,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4nvf4.block_scale.scale_vec_size.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
+        syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4nvf4.block_scale.scale_vec_size.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
             slot("sp::ordered_metadata", C249),
@@ -11057,7 +11068,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Source, Ty::Fixed(Type::B32)),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
             read("scale-a", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
             read("ids-a", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
@@ -11066,18 +11077,18 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M65)],
+                when: &[Condition::Has(M67)],
                 then: Consequence::Needs(&[Condition::TypeIn(4, T39)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M66), Condition::TypeIn(4, T39)], then: Consequence::Gates(G292) },
+            Rule { when: &[Condition::Has(M68), Condition::TypeIn(4, T39)], then: Consequence::Gates(G297) },
         ],
-        gates: G295,
+        gates: G300,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale{.scale_vec::1X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
+        syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale{.scale_vec::1X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
             slot("sp::ordered_metadata", C249),
@@ -11102,7 +11113,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Source, Ty::Fixed(Type::B32)),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
             read("scale-a", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
             read("ids-a", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
@@ -11110,7 +11121,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G289,
+        gates: G294,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11139,8 +11150,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
-            then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
+            when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
+            then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -11164,7 +11175,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G296,
+        gates: G301,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MovMatrix),
     },
@@ -11180,7 +11191,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G297) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G302) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -11198,7 +11209,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G298,
+        gates: G303,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
     },
@@ -11214,7 +11225,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G299) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G304) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -11320,7 +11331,7 @@ pub static FORMS: &[Form] = &[
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Address, Ty::None)],
         rules: &[
             Rule {
-                when: &[Condition::Has(M15)],
+                when: &[Condition::Has(M16)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
             Rule {
@@ -11332,7 +11343,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Types),
             },
         ],
-        gates: G302,
+        gates: G307,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11353,7 +11364,7 @@ pub static FORMS: &[Form] = &[
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Address, Ty::None)],
         rules: &[
             Rule {
-                when: &[Condition::Has(M15)],
+                when: &[Condition::Has(M16)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
             Rule {
@@ -11365,7 +11376,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Types),
             },
         ],
-        gates: G302,
+        gates: G307,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11386,7 +11397,7 @@ pub static FORMS: &[Form] = &[
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Address, Ty::None)],
         rules: &[
             Rule {
-                when: &[Condition::Has(M15)],
+                when: &[Condition::Has(M16)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
             Rule {
@@ -11398,7 +11409,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Types),
             },
         ],
-        gates: G302,
+        gates: G307,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11422,26 +11433,26 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M67)], then: Consequence::Gates(G309) },
+            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G314) },
             Rule {
-                when: &[Condition::Has(M67)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M67)),
+                when: &[Condition::Has(M69)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M69)),
             },
             Rule {
-                when: &[Condition::Has(M67)],
-                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Illegal(M67)),
+                when: &[Condition::Has(M69)],
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Illegal(M69)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T16)],
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M68)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Illegal(M68)),
+                when: &[Condition::Has(M70)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Illegal(M70)),
             },
             Rule {
-                when: &[Condition::Has(M68)],
-                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Illegal(M68)),
+                when: &[Condition::Has(M70)],
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Illegal(M70)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T43)],
@@ -11449,14 +11460,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::TypeIn(0, T44)],
-                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Illegal(M8)),
             },
             Rule {
-                when: &[Condition::Has(M34)],
+                when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Types),
             },
             Rule {
@@ -11464,7 +11475,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
             },
         ],
-        gates: G302,
+        gates: G307,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11489,26 +11500,26 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M67)], then: Consequence::Gates(G309) },
+            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G314) },
             Rule {
-                when: &[Condition::Has(M67)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M67)),
+                when: &[Condition::Has(M69)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M69)),
             },
             Rule {
-                when: &[Condition::Has(M67)],
-                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Illegal(M67)),
+                when: &[Condition::Has(M69)],
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Illegal(M69)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T16)],
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M68)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Illegal(M68)),
+                when: &[Condition::Has(M70)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Illegal(M70)),
             },
             Rule {
-                when: &[Condition::Has(M68)],
-                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Illegal(M68)),
+                when: &[Condition::Has(M70)],
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Illegal(M70)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T43)],
@@ -11516,14 +11527,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::TypeIn(0, T44)],
-                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Illegal(M8)),
             },
             Rule {
-                when: &[Condition::Has(M34)],
+                when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Types),
             },
             Rule {
@@ -11531,7 +11542,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
             },
         ],
-        gates: G302,
+        gates: G307,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11556,26 +11567,26 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M67)], then: Consequence::Gates(G309) },
+            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G314) },
             Rule {
-                when: &[Condition::Has(M67)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M67)),
+                when: &[Condition::Has(M69)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M69)),
             },
             Rule {
-                when: &[Condition::Has(M67)],
-                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Illegal(M67)),
+                when: &[Condition::Has(M69)],
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Illegal(M69)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T16)],
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M68)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Illegal(M68)),
+                when: &[Condition::Has(M70)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Illegal(M70)),
             },
             Rule {
-                when: &[Condition::Has(M68)],
-                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Illegal(M68)),
+                when: &[Condition::Has(M70)],
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Illegal(M70)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T43)],
@@ -11583,14 +11594,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::TypeIn(0, T44)],
-                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Illegal(M8)),
             },
             Rule {
-                when: &[Condition::Has(M34)],
+                when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Types),
             },
             Rule {
@@ -11598,7 +11609,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
             },
         ],
-        gates: G302,
+        gates: G307,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11626,14 +11637,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::TypeIn(0, T44)],
-                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Illegal(M8)),
             },
             Rule {
-                when: &[Condition::Has(M34)],
+                when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Types),
             },
             Rule {
@@ -11641,7 +11652,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
         ],
-        gates: G310,
+        gates: G315,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -11670,14 +11681,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::TypeIn(0, T44)],
-                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Illegal(M8)),
             },
             Rule {
-                when: &[Condition::Has(M34)],
+                when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Types),
             },
             Rule {
@@ -11685,7 +11696,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
         ],
-        gates: G310,
+        gates: G315,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -11714,14 +11725,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::TypeIn(0, T44)],
-                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Illegal(M8)),
             },
             Rule {
-                when: &[Condition::Has(M34)],
+                when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Types),
             },
             Rule {
@@ -11729,7 +11740,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
         ],
-        gates: G310,
+        gates: G315,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -11756,7 +11767,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Illegal(M8)),
             },
             Rule {
-                when: &[Condition::Has(M34)],
+                when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Types),
             },
             Rule {
@@ -11768,7 +11779,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M15)],
+                when: &[Condition::Has(M16)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
             Rule {
@@ -11780,7 +11791,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T51)], Fault::Types),
             },
         ],
-        gates: G311,
+        gates: G316,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -11809,7 +11820,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Illegal(M8)),
             },
             Rule {
-                when: &[Condition::Has(M34)],
+                when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Types),
             },
             Rule {
@@ -11821,7 +11832,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M15)],
+                when: &[Condition::Has(M16)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
             Rule {
@@ -11833,7 +11844,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T51)], Fault::Types),
             },
         ],
-        gates: G311,
+        gates: G316,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -11862,7 +11873,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Illegal(M8)),
             },
             Rule {
-                when: &[Condition::Has(M34)],
+                when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Types),
             },
             Rule {
@@ -11874,7 +11885,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M15)],
+                when: &[Condition::Has(M16)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
             Rule {
@@ -11886,7 +11897,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T51)], Fault::Types),
             },
         ],
-        gates: G311,
+        gates: G316,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -11899,7 +11910,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Source, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G312,
+        gates: G317,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Nanosleep),
     },
@@ -11937,7 +11948,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G313) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G318) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::neg"),
@@ -12007,20 +12018,20 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 15)],
         rules: &[],
-        gates: G314,
+        gates: G319,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
     Form {
         opcode: Opcode::Pmevent,
-        syntax: "pmevent.mask a<imm>:u32",
+        syntax: "pmevent.mask a<imm 0..65535>:u32",
         section: "9.7.19.3",
         slots: &[slot("mask", C272)],
         ignored: &[],
         head: 1,
-        operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32))],
+        operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 65535)],
         rules: &[],
-        gates: G315,
+        gates: G320,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -12033,7 +12044,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G316,
+        gates: G321,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::popc"),
     },
@@ -12046,7 +12057,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G317,
+        gates: G322,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -12059,7 +12070,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G317,
+        gates: G322,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -12072,7 +12083,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G317,
+        gates: G322,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -12085,7 +12096,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G320,
+        gates: G325,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -12103,7 +12114,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G321,
+        gates: G326,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::prmt"),
     },
@@ -12115,10 +12126,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G322) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G323) },
-        ],
+        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G327) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
@@ -12132,8 +12140,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G322) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G323) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G328) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G329) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -12147,7 +12155,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G324) }],
+        rules: &[Rule { when: &[Condition::HasNot(M32)], then: Consequence::Gates(G330) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -12161,7 +12169,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G325,
+        gates: G331,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
     },
@@ -12195,7 +12203,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G326,
+        gates: G332,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12231,7 +12239,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G326,
+        gates: G332,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12260,13 +12268,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G327) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G333) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G328,
+        gates: G334,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12300,7 +12308,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G326,
+        gates: G332,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12333,7 +12341,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G326,
+        gates: G332,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12367,7 +12375,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G326,
+        gates: G332,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12398,10 +12406,10 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
             Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G44) },
-            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G329) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G327) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G335) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G333) },
         ],
-        gates: G326,
+        gates: G332,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12432,11 +12440,11 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
             Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G44) },
-            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G329) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G335) },
             Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T8)], then: Consequence::Gates(G37) },
             Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T9)], then: Consequence::Gates(G46) },
         ],
-        gates: G326,
+        gates: G332,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12467,11 +12475,11 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
             Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G44) },
-            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G329) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G335) },
             Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T10)], then: Consequence::Gates(G41) },
             Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T11)], then: Consequence::Gates(G46) },
         ],
-        gates: G326,
+        gates: G332,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12497,11 +12505,11 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M15)],
+                when: &[Condition::Has(M16)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M16)],
+                when: &[Condition::Has(M17)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
             },
             Rule {
@@ -12513,7 +12521,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T40)], Fault::Types),
             },
         ],
-        gates: G330,
+        gates: G336,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreAsync),
     },
@@ -12534,14 +12542,14 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G331) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G337) },
             Rule {
-                when: &[Condition::Has(M69)],
-                then: Consequence::Needs(&[Condition::Has(M70)], Fault::Illegal(M69)),
+                when: &[Condition::Has(M71)],
+                then: Consequence::Needs(&[Condition::Has(M72)], Fault::Illegal(M71)),
             },
-            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G338) },
         ],
-        gates: G330,
+        gates: G336,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12558,7 +12566,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G333,
+        gates: G339,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -12575,7 +12583,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G333,
+        gates: G339,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -12598,7 +12606,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G334,
+        gates: G340,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -12640,7 +12648,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[],
+        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G341) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
@@ -12653,7 +12661,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[],
+        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G341) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
@@ -12667,7 +12675,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G335,
+        gates: G342,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
     },
@@ -12721,19 +12729,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M25)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M25)),
-            },
-            Rule {
-                when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T52)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M72)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T53)], Fault::Comparison),
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M26)),
             },
             Rule {
                 when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T52)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M74)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T53)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M75)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
             },
         ],
@@ -12762,19 +12770,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M25)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M25)),
-            },
-            Rule {
-                when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T52)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M72)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T53)], Fault::Comparison),
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M26)),
             },
             Rule {
                 when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T52)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M74)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T53)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M75)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
             },
         ],
@@ -12796,19 +12804,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M25)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T55)], Fault::Illegal(M25)),
-            },
-            Rule {
-                when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T52)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M72)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T56)], Fault::Comparison),
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T55)], Fault::Illegal(M26)),
             },
             Rule {
                 when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T52)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M74)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T56)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M75)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T57)], Fault::Comparison),
             },
         ],
@@ -12837,19 +12845,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M25)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T55)], Fault::Illegal(M25)),
-            },
-            Rule {
-                when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T52)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M72)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T56)], Fault::Comparison),
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T55)], Fault::Illegal(M26)),
             },
             Rule {
                 when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T52)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M74)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T56)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M75)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T57)], Fault::Comparison),
             },
         ],
@@ -12871,19 +12879,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M71)],
+                when: &[Condition::Has(M73)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T52)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M72)],
+                when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T58)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M73)],
+                when: &[Condition::Has(M75)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T59)], Fault::Comparison),
             },
         ],
-        gates: G336,
+        gates: G343,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12902,19 +12910,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M71)],
+                when: &[Condition::Has(M73)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T52)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M72)],
+                when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T58)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M73)],
+                when: &[Condition::Has(M75)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T59)], Fault::Comparison),
             },
         ],
-        gates: G336,
+        gates: G343,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12931,10 +12939,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F16)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M71)],
-            then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
+            when: &[Condition::Has(M73)],
+            then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
-        gates: G337,
+        gates: G344,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12958,10 +12966,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M71)],
-            then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
+            when: &[Condition::Has(M73)],
+            then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
-        gates: G337,
+        gates: G344,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12978,10 +12986,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::Bf16)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M71)],
-            then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
+            when: &[Condition::Has(M73)],
+            then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
-        gates: G336,
+        gates: G343,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12999,10 +13007,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M71)],
-            then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
+            when: &[Condition::Has(M73)],
+            then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
-        gates: G336,
+        gates: G343,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -13020,10 +13028,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
+                when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T18)], then: Consequence::Gates(G338) },
+            Rule { when: &[Condition::TypeIn(0, T18)], then: Consequence::Gates(G345) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -13050,10 +13058,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
+                when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T18)], then: Consequence::Gates(G338) },
+            Rule { when: &[Condition::TypeIn(0, T18)], then: Consequence::Gates(G345) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -13072,10 +13080,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::Bf16x2)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M71)],
-            then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
+            when: &[Condition::Has(M73)],
+            then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
-        gates: G339,
+        gates: G346,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -13093,10 +13101,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M71)],
-            then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
+            when: &[Condition::Has(M73)],
+            then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
-        gates: G339,
+        gates: G346,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -13127,19 +13135,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M25)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M25)),
-            },
-            Rule {
-                when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T52)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M72)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Comparison),
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M26)),
             },
             Rule {
                 when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T52)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M74)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M75)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T54)], Fault::Comparison),
             },
         ],
@@ -13162,19 +13170,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M25)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M25)),
-            },
-            Rule {
-                when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T52)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M72)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Comparison),
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M26)),
             },
             Rule {
                 when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T52)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M74)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M75)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T54)], Fault::Comparison),
             },
         ],
@@ -13195,8 +13203,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M71)],
-            then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
+            when: &[Condition::Has(M73)],
+            then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -13216,8 +13224,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M71)],
-            then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
+            when: &[Condition::Has(M73)],
+            then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -13236,8 +13244,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M71)],
-            then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
+            when: &[Condition::Has(M73)],
+            then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -13257,8 +13265,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M71)],
-            then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
+            when: &[Condition::Has(M73)],
+            then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -13277,10 +13285,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M71)],
-            then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
+            when: &[Condition::Has(M73)],
+            then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
-        gates: G342,
+        gates: G349,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -13298,10 +13306,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M71)],
-            then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
+            when: &[Condition::Has(M73)],
+            then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
-        gates: G342,
+        gates: G349,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -13318,10 +13326,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M71)],
-            then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
+            when: &[Condition::Has(M73)],
+            then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
-        gates: G343,
+        gates: G350,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -13339,10 +13347,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M71)],
-            then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
+            when: &[Condition::Has(M73)],
+            then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
-        gates: G343,
+        gates: G350,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -13360,7 +13368,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G344,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::shf"),
     },
@@ -13378,7 +13386,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G345,
+        gates: G352,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -13397,7 +13405,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G346,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -13443,7 +13451,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[],
+        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G354) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sin_approx"),
@@ -13492,10 +13500,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G347) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G348) },
-        ],
+        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G355) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt_approx"),
@@ -13509,8 +13514,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G347) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G348) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G356) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G357) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -13524,7 +13529,10 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G349) }],
+        rules: &[
+            Rule { when: &[Condition::HasNot(M31)], then: Consequence::Default(Mod::Rn, G355) },
+            Rule { when: &[Condition::HasNot(M32)], then: Consequence::Gates(G358) },
+        ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -13555,44 +13563,44 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34)],
+                when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G182) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G182) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G183) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G185) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G185) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G186) },
             Rule {
-                when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
+                when: &[Condition::Has(M36), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M38)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M38)),
+                when: &[Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M40)),
             },
             Rule {
-                when: &[Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M41)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G184) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G187) },
             Rule {
-                when: &[Condition::Has(M42)],
-                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
-            },
-            Rule {
-                when: &[Condition::Has(M42), Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44)],
+                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
             },
             Rule {
-                when: &[Condition::Has(M42), Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44), Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M44)),
+            },
+            Rule {
+                when: &[Condition::Has(M44), Condition::Has(M36)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -13626,44 +13634,44 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34)],
+                when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G182) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G182) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G183) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G185) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G185) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G186) },
             Rule {
-                when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
+                when: &[Condition::Has(M36), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M38)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M38)),
+                when: &[Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M40)),
             },
             Rule {
-                when: &[Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M41)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G184) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G187) },
             Rule {
-                when: &[Condition::Has(M42)],
-                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
-            },
-            Rule {
-                when: &[Condition::Has(M42), Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44)],
+                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
             },
             Rule {
-                when: &[Condition::Has(M42), Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44), Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M44)),
+            },
+            Rule {
+                when: &[Condition::Has(M44), Condition::Has(M36)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -13692,44 +13700,44 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34)],
+                when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G182) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G182) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G183) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G185) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G185) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G186) },
             Rule {
-                when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
+                when: &[Condition::Has(M36), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M38)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M38)),
+                when: &[Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M40)),
             },
             Rule {
-                when: &[Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M41)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G184) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G187) },
             Rule {
-                when: &[Condition::Has(M42)],
-                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
-            },
-            Rule {
-                when: &[Condition::Has(M42), Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44)],
+                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
             },
             Rule {
-                when: &[Condition::Has(M42), Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44), Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M44)),
+            },
+            Rule {
+                when: &[Condition::Has(M44), Condition::Has(M36)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -13764,44 +13772,44 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34)],
+                when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G182) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G182) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G183) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G185) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G185) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G186) },
             Rule {
-                when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
+                when: &[Condition::Has(M36), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M38)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M38)),
+                when: &[Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M40)),
             },
             Rule {
-                when: &[Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M41)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G184) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G187) },
             Rule {
-                when: &[Condition::Has(M42)],
-                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
-            },
-            Rule {
-                when: &[Condition::Has(M42), Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44)],
+                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
             },
             Rule {
-                when: &[Condition::Has(M42), Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44), Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M44)),
+            },
+            Rule {
+                when: &[Condition::Has(M44), Condition::Has(M36)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -13828,44 +13836,44 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34)],
+                when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M35), Condition::TypeIn(0, T36)], then: Consequence::Gates(G182) },
-            Rule { when: &[Condition::Has(M34), Condition::TypeIn(0, T37)], then: Consequence::Gates(G182) },
-            Rule { when: &[Condition::HasNot(M36)], then: Consequence::Gates(G183) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G185) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G185) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G186) },
             Rule {
-                when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M34), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
+                when: &[Condition::Has(M36), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M38)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M38)),
+                when: &[Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M40)),
             },
             Rule {
-                when: &[Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M39)),
+                when: &[Condition::Has(M41)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M39), Condition::Has(M41)], then: Consequence::Gates(G184) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G187) },
             Rule {
-                when: &[Condition::Has(M42)],
-                then: Consequence::Needs(&[Condition::Has(M43)], Fault::Illegal(M42)),
-            },
-            Rule {
-                when: &[Condition::Has(M42), Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44)],
+                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
             },
             Rule {
-                when: &[Condition::Has(M42), Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44), Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M44)),
+            },
+            Rule {
+                when: &[Condition::Has(M44), Condition::Has(M36)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -13892,10 +13900,10 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M35), Condition::TypeIn(0, T36)],
-            then: Consequence::Needs(&[Condition::HasNot(M35)], Fault::Vector),
+            when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
+            then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
         }],
-        gates: G356,
+        gates: G365,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreAsync),
     },
@@ -13915,14 +13923,14 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G331) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G337) },
             Rule {
-                when: &[Condition::Has(M69)],
-                then: Consequence::Needs(&[Condition::Has(M70)], Fault::Illegal(M69)),
+                when: &[Condition::Has(M71)],
+                then: Consequence::Needs(&[Condition::Has(M72)], Fault::Illegal(M71)),
             },
-            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G357) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G366) },
         ],
-        gates: G356,
+        gates: G365,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::St),
     },
@@ -13935,7 +13943,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G358,
+        gates: G367,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackRestore),
     },
@@ -13948,7 +13956,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G359,
+        gates: G368,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackSave),
     },
@@ -13972,7 +13980,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G360,
+        gates: G369,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -13996,7 +14004,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G360,
+        gates: G369,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14020,7 +14028,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G360,
+        gates: G369,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14044,7 +14052,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G362,
+        gates: G371,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14068,7 +14076,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G362,
+        gates: G371,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14092,7 +14100,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G362,
+        gates: G371,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14108,7 +14116,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G363) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G372) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -14126,7 +14134,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G364,
+        gates: G373,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
     },
@@ -14142,7 +14150,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G365) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G374) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -14228,7 +14236,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G14) }],
-        gates: G368,
+        gates: G377,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::sub"),
     },
@@ -14262,7 +14270,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G371,
+        gates: G380,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::subc"),
     },
@@ -14279,7 +14287,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G14) }],
-        gates: G371,
+        gates: G380,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::subc"),
     },
@@ -14302,7 +14310,7 @@ pub static FORMS: &[Form] = &[
             read("surface", Kind::Texels, Ty::None),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M35)],
+            when: &[Condition::Has(M37)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T60)], Fault::Vector),
         }],
         gates: &[],
@@ -14345,13 +14353,13 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M7)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T40)], Fault::Illegal(M7)),
             },
-            Rule { when: &[Condition::Has(M7), Condition::TypeIn(0, T2)], then: Consequence::Gates(G377) },
+            Rule { when: &[Condition::Has(M7), Condition::TypeIn(0, T2)], then: Consequence::Gates(G386) },
             Rule {
-                when: &[Condition::Has(M74)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M74)),
+                when: &[Condition::Has(M76)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M76)),
             },
         ],
-        gates: G378,
+        gates: G387,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sured),
     },
@@ -14370,10 +14378,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("surface", Kind::Texels, Ty::None), read("c", Kind::Source, Ty::Pick(0)).wider()],
         rules: &[Rule {
-            when: &[Condition::Has(M75)],
-            then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M75)),
+            when: &[Condition::Has(M77)],
+            then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M77)),
         }],
-        gates: G380,
+        gates: G389,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sured),
     },
@@ -14396,7 +14404,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M35)],
+            when: &[Condition::Has(M37)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T60)], Fault::Vector),
         }],
         gates: &[],
@@ -14421,8 +14429,8 @@ pub static FORMS: &[Form] = &[
             read("surface", Kind::Texels, Ty::None),
             read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G382) }],
-        gates: G383,
+        rules: &[Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G391) }],
+        gates: G392,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sust),
     },
@@ -14439,7 +14447,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G384,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::szext"),
     },
@@ -14452,7 +14460,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G385,
+        gates: G394,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::tanh_approx"),
     },
@@ -14465,7 +14473,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G385,
+        gates: G394,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -14478,7 +14486,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G385,
+        gates: G394,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -14501,10 +14509,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
         ],
-        gates: G390,
+        gates: G399,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -14526,10 +14534,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
         ],
-        gates: G391,
+        gates: G400,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -14547,10 +14555,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
         ],
-        gates: G392,
+        gates: G401,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -14575,15 +14583,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Illegal(M77)),
-            },
-            Rule {
                 when: &[Condition::Has(M79)],
                 then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
             },
+            Rule {
+                when: &[Condition::Has(M81)],
+                then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
+            },
         ],
-        gates: G397,
+        gates: G406,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -14609,15 +14617,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Illegal(M77)),
-            },
-            Rule {
                 when: &[Condition::Has(M79)],
                 then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
             },
+            Rule {
+                when: &[Condition::Has(M81)],
+                then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
+            },
         ],
-        gates: G397,
+        gates: G406,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -14642,15 +14650,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Illegal(M77)),
-            },
-            Rule {
                 when: &[Condition::Has(M79)],
                 then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
             },
+            Rule {
+                when: &[Condition::Has(M81)],
+                then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
+            },
         ],
-        gates: G399,
+        gates: G408,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorSt),
     },
@@ -14676,15 +14684,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Illegal(M77)),
-            },
-            Rule {
                 when: &[Condition::Has(M79)],
                 then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
             },
+            Rule {
+                when: &[Condition::Has(M81)],
+                then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
+            },
         ],
-        gates: G399,
+        gates: G408,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorSt),
     },
@@ -14697,7 +14705,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G400,
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorOrder),
     },
@@ -14710,10 +14718,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
         ],
-        gates: G404,
+        gates: G413,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14726,10 +14734,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
         ],
-        gates: G404,
+        gates: G413,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14742,10 +14750,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
         ],
-        gates: G404,
+        gates: G413,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14764,10 +14772,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
         ],
-        gates: G404,
+        gates: G413,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14787,10 +14795,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
         ],
-        gates: G404,
+        gates: G413,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14810,10 +14818,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
         ],
-        gates: G404,
+        gates: G413,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14826,10 +14834,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
         ],
-        gates: G407,
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorShift),
     },
@@ -14851,15 +14859,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G424) },
             Rule {
-                when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
         ],
-        gates: G416,
+        gates: G425,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14887,15 +14895,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G424) },
             Rule {
-                when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
         ],
-        gates: G416,
+        gates: G425,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14923,15 +14931,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G424) },
             Rule {
-                when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
         ],
-        gates: G416,
+        gates: G425,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14959,15 +14967,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G424) },
             Rule {
-                when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
         ],
-        gates: G416,
+        gates: G425,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14996,15 +15004,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G424) },
             Rule {
-                when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
         ],
-        gates: G416,
+        gates: G425,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15033,15 +15041,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G424) },
             Rule {
-                when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
         ],
-        gates: G416,
+        gates: G425,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15070,15 +15078,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G424) },
             Rule {
-                when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
         ],
-        gates: G416,
+        gates: G425,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15108,15 +15116,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G424) },
             Rule {
-                when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
         ],
-        gates: G416,
+        gates: G425,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15146,15 +15154,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G424) },
             Rule {
-                when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
         ],
-        gates: G416,
+        gates: G425,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15184,15 +15192,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G424) },
             Rule {
-                when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
         ],
-        gates: G416,
+        gates: G425,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15223,15 +15231,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G424) },
             Rule {
-                when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
         ],
-        gates: G416,
+        gates: G425,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15262,15 +15270,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G424) },
             Rule {
-                when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
         ],
-        gates: G416,
+        gates: G425,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15298,28 +15306,28 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M64), Condition::Has(M84)], then: Consequence::Gates(G420) },
-            Rule { when: &[Condition::Has(M64), Condition::Has(M85)], then: Consequence::Gates(G421) },
+            Rule { when: &[Condition::Has(M66), Condition::Has(M86)], then: Consequence::Gates(G429) },
+            Rule { when: &[Condition::Has(M66), Condition::Has(M87)], then: Consequence::Gates(G430) },
+            Rule {
+                when: &[Condition::Has(M88)],
+                then: Consequence::Needs(&[Condition::HasNot(M89)], Fault::Illegal(M88)),
+            },
             Rule {
                 when: &[Condition::Has(M86)],
-                then: Consequence::Needs(&[Condition::HasNot(M87)], Fault::Illegal(M86)),
+                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M86)),
             },
             Rule {
-                when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M84)),
+                when: &[Condition::Has(M87)],
+                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Illegal(M87)),
             },
             Rule {
-                when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::HasNot(M89)], Fault::Illegal(M85)),
+                when: &[Condition::Has(M87)],
+                then: Consequence::Needs(&[Condition::Has(M92)], Fault::Missing("scale_vec_size")),
             },
-            Rule {
-                when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::Has(M90)], Fault::Missing("scale_vec_size")),
-            },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
         ],
-        gates: G416,
+        gates: G425,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15347,28 +15355,28 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M64), Condition::Has(M84)], then: Consequence::Gates(G420) },
-            Rule { when: &[Condition::Has(M64), Condition::Has(M85)], then: Consequence::Gates(G421) },
+            Rule { when: &[Condition::Has(M66), Condition::Has(M86)], then: Consequence::Gates(G429) },
+            Rule { when: &[Condition::Has(M66), Condition::Has(M87)], then: Consequence::Gates(G430) },
+            Rule {
+                when: &[Condition::Has(M88)],
+                then: Consequence::Needs(&[Condition::HasNot(M89)], Fault::Illegal(M88)),
+            },
             Rule {
                 when: &[Condition::Has(M86)],
-                then: Consequence::Needs(&[Condition::HasNot(M87)], Fault::Illegal(M86)),
+                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M86)),
             },
             Rule {
-                when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M84)),
+                when: &[Condition::Has(M87)],
+                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Illegal(M87)),
             },
             Rule {
-                when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::HasNot(M89)], Fault::Illegal(M85)),
+                when: &[Condition::Has(M87)],
+                then: Consequence::Needs(&[Condition::Has(M92)], Fault::Missing("scale_vec_size")),
             },
-            Rule {
-                when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::Has(M90)], Fault::Missing("scale_vec_size")),
-            },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
         ],
-        gates: G416,
+        gates: G425,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15398,28 +15406,28 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M64), Condition::Has(M84)], then: Consequence::Gates(G420) },
-            Rule { when: &[Condition::Has(M64), Condition::Has(M85)], then: Consequence::Gates(G421) },
+            Rule { when: &[Condition::Has(M66), Condition::Has(M86)], then: Consequence::Gates(G429) },
+            Rule { when: &[Condition::Has(M66), Condition::Has(M87)], then: Consequence::Gates(G430) },
+            Rule {
+                when: &[Condition::Has(M88)],
+                then: Consequence::Needs(&[Condition::HasNot(M89)], Fault::Illegal(M88)),
+            },
             Rule {
                 when: &[Condition::Has(M86)],
-                then: Consequence::Needs(&[Condition::HasNot(M87)], Fault::Illegal(M86)),
+                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M86)),
             },
             Rule {
-                when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M84)),
+                when: &[Condition::Has(M87)],
+                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Illegal(M87)),
             },
             Rule {
-                when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::HasNot(M89)], Fault::Illegal(M85)),
+                when: &[Condition::Has(M87)],
+                then: Consequence::Needs(&[Condition::Has(M92)], Fault::Missing("scale_vec_size")),
             },
-            Rule {
-                when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::Has(M90)], Fault::Missing("scale_vec_size")),
-            },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
         ],
-        gates: G416,
+        gates: G425,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15449,28 +15457,28 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M64), Condition::Has(M84)], then: Consequence::Gates(G420) },
-            Rule { when: &[Condition::Has(M64), Condition::Has(M85)], then: Consequence::Gates(G421) },
+            Rule { when: &[Condition::Has(M66), Condition::Has(M86)], then: Consequence::Gates(G429) },
+            Rule { when: &[Condition::Has(M66), Condition::Has(M87)], then: Consequence::Gates(G430) },
+            Rule {
+                when: &[Condition::Has(M88)],
+                then: Consequence::Needs(&[Condition::HasNot(M89)], Fault::Illegal(M88)),
+            },
             Rule {
                 when: &[Condition::Has(M86)],
-                then: Consequence::Needs(&[Condition::HasNot(M87)], Fault::Illegal(M86)),
+                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M86)),
             },
             Rule {
-                when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M84)),
+                when: &[Condition::Has(M87)],
+                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Illegal(M87)),
             },
             Rule {
-                when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::HasNot(M89)], Fault::Illegal(M85)),
+                when: &[Condition::Has(M87)],
+                then: Consequence::Needs(&[Condition::Has(M92)], Fault::Missing("scale_vec_size")),
             },
-            Rule {
-                when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::Has(M90)], Fault::Missing("scale_vec_size")),
-            },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
         ],
-        gates: G416,
+        gates: G425,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15495,8 +15503,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G415) }],
-        gates: G438,
+        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G424) }],
+        gates: G447,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15521,8 +15529,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G415) }],
-        gates: G438,
+        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G424) }],
+        gates: G447,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15549,8 +15557,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G415) }],
-        gates: G438,
+        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G424) }],
+        gates: G447,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15577,8 +15585,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G415) }],
-        gates: G438,
+        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G424) }],
+        gates: G447,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15597,10 +15605,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("mbar", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
         ],
-        gates: G439,
+        gates: G448,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCommit),
     },
@@ -15623,10 +15631,10 @@ pub static FORMS: &[Form] = &[
             read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G388) },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
         ],
-        gates: G439,
+        gates: G448,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCommit),
     },
@@ -15639,7 +15647,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G440,
+        gates: G449,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorOrder),
     },
@@ -15660,16 +15668,16 @@ pub static FORMS: &[Form] = &[
         operands: &[read("a", Kind::Address, Ty::None), read("value", Kind::Source, Ty::Pick(0))],
         rules: &[
             Rule {
-                when: &[Condition::Has(M91)],
+                when: &[Condition::Has(M93)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T3)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M92)],
+                when: &[Condition::Has(M94)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G450) },
         ],
-        gates: G442,
+        gates: G451,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapReplace),
     },
@@ -15694,15 +15702,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M94)],
+                when: &[Condition::Has(M96)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T3)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M95)],
+                when: &[Condition::Has(M97)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Types),
             },
         ],
-        gates: G442,
+        gates: G451,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapReplace),
     },
@@ -15728,7 +15736,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G443,
+        gates: G452,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapCopy),
     },
@@ -15741,7 +15749,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("p", Kind::Register, Ty::Fixed(Type::Pred)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G444,
+        gates: G453,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::testp"),
     },
@@ -15763,14 +15771,14 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
             Rule {
-                when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
+                when: &[Condition::Has(M99)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
             },
             Rule {
-                when: &[Condition::Has(M98)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M98)),
+                when: &[Condition::Has(M100)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M100)),
             },
         ],
         gates: &[],
@@ -15796,17 +15804,17 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
             Rule {
-                when: &[Condition::Has(M98)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M98)),
+                when: &[Condition::Has(M100)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M100)),
             },
             Rule {
-                when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
+                when: &[Condition::Has(M99)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
             },
         ],
-        gates: G449,
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15830,21 +15838,21 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule {
+                when: &[Condition::Has(M101)],
+                then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
+            },
+            Rule {
+                when: &[Condition::Has(M102)],
+                then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
+            },
             Rule {
                 when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M99)),
-            },
-            Rule {
-                when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::HasNot(M100)], Fault::Illegal(M100)),
-            },
-            Rule {
-                when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
             },
         ],
-        gates: G450,
+        gates: G459,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15869,22 +15877,22 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G451) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
+            Rule {
+                when: &[Condition::Has(M101)],
+                then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
+            },
+            Rule {
+                when: &[Condition::Has(M102)],
+                then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
+            },
             Rule {
                 when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M99)),
-            },
-            Rule {
-                when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::HasNot(M100)], Fault::Illegal(M100)),
-            },
-            Rule {
-                when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
             },
         ],
-        gates: G452,
+        gates: G461,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15907,15 +15915,15 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G453) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G462) },
             Rule {
-                when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
+                when: &[Condition::Has(M99)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
             },
             Rule {
-                when: &[Condition::Has(M98)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M98)),
+                when: &[Condition::Has(M100)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M100)),
             },
         ],
         gates: &[],
@@ -15942,18 +15950,18 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G454) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G463) },
             Rule {
-                when: &[Condition::Has(M98)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M98)),
+                when: &[Condition::Has(M100)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M100)),
             },
             Rule {
-                when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
+                when: &[Condition::Has(M99)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
             },
         ],
-        gates: G449,
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15978,22 +15986,22 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G464) },
+            Rule {
+                when: &[Condition::Has(M101)],
+                then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
+            },
+            Rule {
+                when: &[Condition::Has(M102)],
+                then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
+            },
             Rule {
                 when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M99)),
-            },
-            Rule {
-                when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::HasNot(M100)], Fault::Illegal(M100)),
-            },
-            Rule {
-                when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
             },
         ],
-        gates: G450,
+        gates: G459,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16019,23 +16027,23 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G451) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G465) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
+            Rule {
+                when: &[Condition::Has(M101)],
+                then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
+            },
+            Rule {
+                when: &[Condition::Has(M102)],
+                then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
+            },
             Rule {
                 when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M99)),
-            },
-            Rule {
-                when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::HasNot(M100)], Fault::Illegal(M100)),
-            },
-            Rule {
-                when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
             },
         ],
-        gates: G452,
+        gates: G461,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16058,8 +16066,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G453) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G462) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -16085,10 +16093,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G454) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G463) },
         ],
-        gates: G449,
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16113,10 +16121,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G464) },
         ],
-        gates: G450,
+        gates: G459,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16142,11 +16150,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G451) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G465) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
         ],
-        gates: G452,
+        gates: G461,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16170,8 +16178,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G453) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G462) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -16198,10 +16206,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G454) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G463) },
         ],
-        gates: G449,
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16227,10 +16235,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G464) },
         ],
-        gates: G450,
+        gates: G459,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16257,11 +16265,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G451) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G465) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
         ],
-        gates: G452,
+        gates: G461,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16283,14 +16291,14 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
             Rule {
-                when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
+                when: &[Condition::Has(M99)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
             },
             Rule {
-                when: &[Condition::Has(M98)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M98)),
+                when: &[Condition::Has(M100)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M100)),
             },
         ],
         gates: &[],
@@ -16316,17 +16324,17 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
             Rule {
-                when: &[Condition::Has(M98)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M98)),
+                when: &[Condition::Has(M100)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M100)),
             },
             Rule {
-                when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
+                when: &[Condition::Has(M99)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
             },
         ],
-        gates: G449,
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16350,21 +16358,21 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule {
+                when: &[Condition::Has(M101)],
+                then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
+            },
+            Rule {
+                when: &[Condition::Has(M102)],
+                then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
+            },
             Rule {
                 when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M99)),
-            },
-            Rule {
-                when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::HasNot(M100)], Fault::Illegal(M100)),
-            },
-            Rule {
-                when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
             },
         ],
-        gates: G450,
+        gates: G459,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16389,22 +16397,22 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G451) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
+            Rule {
+                when: &[Condition::Has(M101)],
+                then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
+            },
+            Rule {
+                when: &[Condition::Has(M102)],
+                then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
+            },
             Rule {
                 when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M99)),
-            },
-            Rule {
-                when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::HasNot(M100)], Fault::Illegal(M100)),
-            },
-            Rule {
-                when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
             },
         ],
-        gates: G452,
+        gates: G461,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16427,15 +16435,15 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G453) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G462) },
             Rule {
-                when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
+                when: &[Condition::Has(M99)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
             },
             Rule {
-                when: &[Condition::Has(M98)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M98)),
+                when: &[Condition::Has(M100)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M100)),
             },
         ],
         gates: &[],
@@ -16462,18 +16470,18 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G454) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G463) },
             Rule {
-                when: &[Condition::Has(M98)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M98)),
+                when: &[Condition::Has(M100)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M100)),
             },
             Rule {
-                when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
+                when: &[Condition::Has(M99)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
             },
         ],
-        gates: G449,
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16498,22 +16506,22 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G464) },
+            Rule {
+                when: &[Condition::Has(M101)],
+                then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
+            },
+            Rule {
+                when: &[Condition::Has(M102)],
+                then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
+            },
             Rule {
                 when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M99)),
-            },
-            Rule {
-                when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::HasNot(M100)], Fault::Illegal(M100)),
-            },
-            Rule {
-                when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
             },
         ],
-        gates: G450,
+        gates: G459,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16539,23 +16547,23 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G451) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G465) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
+            Rule {
+                when: &[Condition::Has(M101)],
+                then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
+            },
+            Rule {
+                when: &[Condition::Has(M102)],
+                then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
+            },
             Rule {
                 when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M99)),
-            },
-            Rule {
-                when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::HasNot(M100)], Fault::Illegal(M100)),
-            },
-            Rule {
-                when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M97)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
             },
         ],
-        gates: G452,
+        gates: G461,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16578,8 +16586,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G453) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G462) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -16605,10 +16613,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G454) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G463) },
         ],
-        gates: G449,
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16633,10 +16641,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G464) },
         ],
-        gates: G450,
+        gates: G459,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16662,11 +16670,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G451) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G465) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
         ],
-        gates: G452,
+        gates: G461,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16690,8 +16698,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G453) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G462) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -16718,10 +16726,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G454) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G463) },
         ],
-        gates: G449,
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16747,10 +16755,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G464) },
         ],
-        gates: G450,
+        gates: G459,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16777,11 +16785,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G448) },
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G456) },
-            Rule { when: &[Condition::Has(M97)], then: Consequence::Gates(G451) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G465) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
         ],
-        gates: G452,
+        gates: G461,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16803,8 +16811,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
             read("texture", Kind::Texels, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G460) }],
-        gates: G461,
+        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G469) }],
+        gates: G470,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16827,8 +16835,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G460) }],
-        gates: G462,
+        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G469) }],
+        gates: G471,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16851,8 +16859,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G460) }],
-        gates: G462,
+        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G469) }],
+        gates: G471,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16876,8 +16884,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G460) }],
-        gates: G462,
+        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G469) }],
+        gates: G471,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16920,7 +16928,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G465,
+        gates: G474,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Txq),
     },
@@ -16937,7 +16945,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G466,
+        gates: G475,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -16955,7 +16963,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G466,
+        gates: G475,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -16979,7 +16987,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G466,
+        gates: G475,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -17003,10 +17011,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M24)],
-            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
+            when: &[Condition::Has(M25)],
+            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G467,
+        gates: G476,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff2"),
     },
@@ -17030,10 +17038,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M24)],
-            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
+            when: &[Condition::Has(M25)],
+            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G468,
+        gates: G477,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff4"),
     },
@@ -17050,7 +17058,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G469,
+        gates: G478,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -17068,7 +17076,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G469,
+        gates: G478,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -17092,7 +17100,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G469,
+        gates: G478,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -17116,10 +17124,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M24)],
-            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
+            when: &[Condition::Has(M25)],
+            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G470,
+        gates: G479,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add2"),
     },
@@ -17143,10 +17151,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M24)],
-            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
+            when: &[Condition::Has(M25)],
+            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G471,
+        gates: G480,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add4"),
     },
@@ -17170,10 +17178,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M24)],
-            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
+            when: &[Condition::Has(M25)],
+            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G472,
+        gates: G481,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg2"),
     },
@@ -17197,10 +17205,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M24)],
-            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
+            when: &[Condition::Has(M25)],
+            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G473,
+        gates: G482,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg4"),
     },
@@ -17224,7 +17232,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)).negatable(),
         ],
         rules: &[],
-        gates: G474,
+        gates: G483,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -17249,7 +17257,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G474,
+        gates: G483,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -17266,7 +17274,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G475,
+        gates: G484,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -17284,7 +17292,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G475,
+        gates: G484,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -17308,7 +17316,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G475,
+        gates: G484,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -17332,10 +17340,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M24)],
-            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
+            when: &[Condition::Has(M25)],
+            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G476,
+        gates: G485,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max2"),
     },
@@ -17359,10 +17367,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M24)],
-            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
+            when: &[Condition::Has(M25)],
+            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G477,
+        gates: G486,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max4"),
     },
@@ -17379,7 +17387,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G478,
+        gates: G487,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -17397,7 +17405,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G478,
+        gates: G487,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -17421,7 +17429,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G478,
+        gates: G487,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -17445,10 +17453,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M24)],
-            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
+            when: &[Condition::Has(M25)],
+            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G479,
+        gates: G488,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min2"),
     },
@@ -17472,10 +17480,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M24)],
-            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
+            when: &[Condition::Has(M25)],
+            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G480,
+        gates: G489,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min4"),
     },
@@ -17490,8 +17498,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G481) }],
-        gates: G482,
+        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G490) }],
+        gates: G491,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -17506,8 +17514,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G481) }],
-        gates: G482,
+        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G490) }],
+        gates: G491,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -17523,8 +17531,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G481) }],
-        gates: G483,
+        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G490) }],
+        gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -17540,8 +17548,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G481) }],
-        gates: G483,
+        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G490) }],
+        gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -17559,15 +17567,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
+                when: &[Condition::Has(M75)],
+                then: Consequence::Needs(&[Condition::HasNot(M75)], Fault::Comparison),
+            },
+            Rule {
                 when: &[Condition::Has(M73)],
                 then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
             },
-            Rule {
-                when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
-            },
         ],
-        gates: G484,
+        gates: G493,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -17586,15 +17594,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
+                when: &[Condition::Has(M75)],
+                then: Consequence::Needs(&[Condition::HasNot(M75)], Fault::Comparison),
+            },
+            Rule {
                 when: &[Condition::Has(M73)],
                 then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
             },
-            Rule {
-                when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
-            },
         ],
-        gates: G484,
+        gates: G493,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -17613,15 +17621,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
+                when: &[Condition::Has(M75)],
+                then: Consequence::Needs(&[Condition::HasNot(M75)], Fault::Comparison),
+            },
+            Rule {
                 when: &[Condition::Has(M73)],
                 then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
             },
-            Rule {
-                when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
-            },
         ],
-        gates: G484,
+        gates: G493,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -17641,15 +17649,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
+                when: &[Condition::Has(M75)],
+                then: Consequence::Needs(&[Condition::HasNot(M75)], Fault::Comparison),
+            },
+            Rule {
                 when: &[Condition::Has(M73)],
                 then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
             },
-            Rule {
-                when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
-            },
         ],
-        gates: G485,
+        gates: G494,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set2"),
     },
@@ -17669,15 +17677,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
+                when: &[Condition::Has(M75)],
+                then: Consequence::Needs(&[Condition::HasNot(M75)], Fault::Comparison),
+            },
+            Rule {
                 when: &[Condition::Has(M73)],
                 then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
             },
-            Rule {
-                when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::HasNot(M71)], Fault::Comparison),
-            },
         ],
-        gates: G486,
+        gates: G495,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set4"),
     },
@@ -17703,7 +17711,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T30)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G487,
+        gates: G496,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -17730,7 +17738,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T30)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G487,
+        gates: G496,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -17758,7 +17766,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T30)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G487,
+        gates: G496,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -17784,7 +17792,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T30)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G488,
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -17811,7 +17819,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T30)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G488,
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -17839,7 +17847,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T30)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G488,
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -17856,7 +17864,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G489,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -17874,7 +17882,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G489,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -17898,7 +17906,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G489,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -17922,10 +17930,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M24)],
-            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
+            when: &[Condition::Has(M25)],
+            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G490,
+        gates: G499,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub2"),
     },
@@ -17949,10 +17957,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M24)],
-            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M24)),
+            when: &[Condition::Has(M25)],
+            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G491,
+        gates: G500,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub4"),
     },
@@ -17982,7 +17990,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G492,
+        gates: G501,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18011,7 +18019,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G492,
+        gates: G501,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18041,7 +18049,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G492,
+        gates: G501,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18070,7 +18078,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G492,
+        gates: G501,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18098,7 +18106,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G492,
+        gates: G501,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18126,7 +18134,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G492,
+        gates: G501,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18154,7 +18162,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G493,
+        gates: G502,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18182,7 +18190,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G493,
+        gates: G502,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18211,22 +18219,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T26)],
-                then: Consequence::Gates(G494),
+                then: Consequence::Gates(G503),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G494),
+                then: Consequence::Gates(G503),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G495),
+                then: Consequence::Gates(G504),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T26)],
-                then: Consequence::Gates(G495),
+                then: Consequence::Gates(G504),
             },
         ],
-        gates: G496,
+        gates: G505,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18255,22 +18263,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T26)],
-                then: Consequence::Gates(G494),
+                then: Consequence::Gates(G503),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G494),
+                then: Consequence::Gates(G503),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G495),
+                then: Consequence::Gates(G504),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T26)],
-                then: Consequence::Gates(G495),
+                then: Consequence::Gates(G504),
             },
         ],
-        gates: G496,
+        gates: G505,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18298,7 +18306,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G497,
+        gates: G506,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18326,7 +18334,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G497,
+        gates: G506,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18359,7 +18367,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G498,
+        gates: G507,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18391,7 +18399,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G498,
+        gates: G507,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18424,7 +18432,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G498,
+        gates: G507,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18456,7 +18464,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G498,
+        gates: G507,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18487,7 +18495,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G498,
+        gates: G507,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18518,7 +18526,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G498,
+        gates: G507,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18549,7 +18557,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G499,
+        gates: G508,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18580,7 +18588,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G499,
+        gates: G508,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18612,22 +18620,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T26)],
-                then: Consequence::Gates(G500),
+                then: Consequence::Gates(G509),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G500),
+                then: Consequence::Gates(G509),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G501),
+                then: Consequence::Gates(G510),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T26)],
-                then: Consequence::Gates(G501),
+                then: Consequence::Gates(G510),
             },
         ],
-        gates: G502,
+        gates: G511,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18659,22 +18667,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T26)],
-                then: Consequence::Gates(G500),
+                then: Consequence::Gates(G509),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G500),
+                then: Consequence::Gates(G509),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G501),
+                then: Consequence::Gates(G510),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T26)],
-                then: Consequence::Gates(G501),
+                then: Consequence::Gates(G510),
             },
         ],
-        gates: G502,
+        gates: G511,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18687,7 +18695,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G503,
+        gates: G512,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -18700,7 +18708,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G504,
+        gates: G513,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -18713,7 +18721,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G505,
+        gates: G514,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -18739,11 +18747,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
         ],
-        gates: G509,
+        gates: G518,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18769,11 +18777,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
         ],
-        gates: G509,
+        gates: G518,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18799,11 +18807,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
         ],
-        gates: G510,
+        gates: G519,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18829,11 +18837,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
         ],
-        gates: G510,
+        gates: G519,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18858,8 +18866,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G511) }],
-        gates: G510,
+        rules: &[Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G520) }],
+        gates: G519,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18884,8 +18892,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G511) }],
-        gates: G510,
+        rules: &[Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G520) }],
+        gates: G519,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18911,11 +18919,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G511) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G512) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G520) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G521) },
         ],
-        gates: G513,
+        gates: G522,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18941,11 +18949,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G511) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G512) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G520) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G521) },
         ],
-        gates: G513,
+        gates: G522,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -18971,11 +18979,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
         ],
-        gates: G514,
+        gates: G523,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19001,11 +19009,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
         ],
-        gates: G514,
+        gates: G523,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19030,8 +19038,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G515) }],
-        gates: G516,
+        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G524) }],
+        gates: G525,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19056,8 +19064,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G515) }],
-        gates: G516,
+        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G524) }],
+        gates: G525,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19082,8 +19090,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G517) }],
-        gates: G518,
+        rules: &[Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G526) }],
+        gates: G527,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19108,8 +19116,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G517) }],
-        gates: G518,
+        rules: &[Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G526) }],
+        gates: G527,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19135,14 +19143,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G511) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G515) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G517) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G520) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G524) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G526) },
         ],
-        gates: G509,
+        gates: G518,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19168,14 +19176,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G511) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G515) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G517) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G520) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G524) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G526) },
         ],
-        gates: G514,
+        gates: G523,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19201,13 +19209,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G511) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G512) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G520) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G521) },
         ],
-        gates: G513,
+        gates: G522,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19233,14 +19241,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G511) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G515) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G517) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G520) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G524) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G526) },
         ],
-        gates: G509,
+        gates: G518,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -19266,14 +19274,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G511) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G515) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G517) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G520) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G524) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G526) },
         ],
-        gates: G514,
+        gates: G523,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -19299,13 +19307,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G511) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G512) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G520) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G521) },
         ],
-        gates: G513,
+        gates: G522,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -19332,11 +19340,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(1)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
         ],
-        gates: G509,
+        gates: G518,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19365,11 +19373,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
         ],
-        gates: G510,
+        gates: G519,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19397,8 +19405,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G511) }],
-        gates: G510,
+        rules: &[Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G520) }],
+        gates: G519,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19428,13 +19436,13 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G511) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G512) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G520) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G521) },
         ],
-        gates: G513,
+        gates: G522,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19464,11 +19472,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
         ],
-        gates: G514,
+        gates: G523,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19498,11 +19506,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G506) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
         ],
-        gates: G514,
+        gates: G523,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19531,8 +19539,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G515) }],
-        gates: G516,
+        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G524) }],
+        gates: G525,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19561,8 +19569,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G515) }],
-        gates: G516,
+        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G524) }],
+        gates: G525,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19593,10 +19601,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G519) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G517) },
+            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G528) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G526) },
         ],
-        gates: G518,
+        gates: G527,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },

@@ -49,6 +49,10 @@ impl<'a> Parser<'a> {
 
     /// A statement. It takes at least one token, or the next statement would fail at the same place for ever.
     fn statement(&mut self) -> Parsed<Statement<'a>> {
+        if self.backslash() {
+            let name = self.identifier("an opcode follows a backslash")?;
+            return Ok(self.instruction(None, name, name.span.start));
+        }
         match self.token.kind {
             Kind::Identifier => {
                 let name = self.take_name();
@@ -63,6 +67,7 @@ impl<'a> Parser<'a> {
                 let help = "a guard is a predicate register: `@%p1` or `@!%p1`";
                 let predicate = self.identifier(help)?;
                 let guard = Box::new(Guard { negated, predicate, span: self.since(start) });
+                self.backslash();
                 let Ok(opcode) = self.identifier("an instruction follows a guard") else {
                     let span = self.since(start);
                     self.recover_in_body();
@@ -81,6 +86,15 @@ impl<'a> Parser<'a> {
                 Err(failed)
             }
         }
+    }
+
+    /// Takes the backslash that ptxas lets stand before an opcode, as macros of several lines leave it there.
+    fn backslash(&mut self) -> bool {
+        let is_backslash = self.at(Kind::Unknown) && self.text_of(self.token) == "\\";
+        if is_backslash {
+            self.advance();
+        }
+        is_backslash
     }
 
     fn directive_statement(&mut self) -> Parsed<Statement<'a>> {
