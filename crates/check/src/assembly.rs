@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use diag::{Code, Diagnostic, Span};
-use isa::{Action, Effect, Space, Target};
+use isa::{Action, Effect, Mod, Space, Target};
 
 use crate::Assembly;
 use crate::checker::Checker;
@@ -82,9 +82,16 @@ impl Checker<'_> {
 
     /// The instruction has an address of 32 bits where addresses are as wide as the module's.
     fn has_narrow_address(&self, body: &Body, i: &Instruction) -> bool {
-        let is_narrow = |id: RegId| body.registers[id.index()].ty.bits() == 32;
+        // A special register that stands for an address is as wide as one.
+        let is_narrow = |id: RegId| {
+            let register = &body.registers[id.index()];
+            register.ty.bits() == 32 && crate::special::find(&register.name, None).is_none()
+        };
         let Action::Effect(effect) = i.form.action else { return false };
+        let has = |modifier| i.picks.has(modifier);
+        let is_copy = has(Mod::Async) && (has(Mod::Release) || has(Mod::Bulk));
         match effect {
+            _ if is_copy || has(Mod::Tensormap) => false,
             Effect::Ld
             | Effect::St
             | Effect::Atom
@@ -92,6 +99,9 @@ impl Checker<'_> {
             | Effect::Prefetch
             | Effect::Discard
             | Effect::ApplyPriority
+            | Effect::MultimemLd
+            | Effect::MultimemSt
+            | Effect::MultimemRed
             | Effect::Mbarrier => {
                 let addresses = i.operands.iter().filter_map(|operand| match operand {
                     Operand::Address(base, _) => Some(base),

@@ -1,5 +1,7 @@
 //! Instructions that ptxas replaces by several others: what does not fit into one of those it calls by that one's name.
 
+use std::ops::RangeInclusive;
+
 use diag::{Code, Span};
 use isa::{Action, Effect, Form, Mod, Opcode, Rounding, Target, Type};
 
@@ -7,7 +9,7 @@ use crate::Assembly;
 use crate::body::BodyChecker;
 use crate::instruction::Context;
 use crate::literal::Const;
-use crate::operand::{Base, Lowered, Value};
+use crate::operand::{Base, Lowered, SymbolValue, Value};
 
 impl BodyChecker<'_, '_> {
     /// The first address of code to which something is added: ptxas finds that there is no such thing when it makes code.
@@ -27,6 +29,22 @@ impl BodyChecker<'_, '_> {
         Some((format!("Cannot take address of {what} '{name}' in arithmetic expressions"), span))
     }
 
+    /// Where the PTX cannot be read that ptxas writes instead of an instruction when it makes code: it puts sums there as they stand, and
+    /// knows no fragments of some shapes.
+    fn unreadable(&self, context: &Context, operands: &[Lowered]) -> Option<(char, Span)> {
+        if self.module.options.assembly == Assembly::FrontEnd {
+            return None;
+        }
+        if let Some(span) = operands.first().map(|lowered| lowered.span).filter(|_| has_no_halves(context)) {
+            return Some((')', span));
+        }
+        let (places, near) = written_anew(context)?;
+        let is_sum = |lowered: &&Lowered| {
+            matches!(lowered.value, Value::RegisterPlus(..) | Value::Symbol(SymbolValue { sum: true, .. }))
+        };
+        operands.get(places)?.iter().find(is_sum).map(|lowered| (near, lowered.span))
+    }
+
     /// Says which operand of an instruction, all of which fit their places, does not fit inside.
     pub(crate) fn check_inside(&mut self, context: &Context, operands: &[Lowered]) {
         let target = self.module.target;
@@ -36,6 +54,11 @@ impl BodyChecker<'_, '_> {
         });
         if let Some((message, span)) = self.code_address(operands) {
             self.sink().error(Code::IllegalExpression, span, message);
+        } else if let Some((near, span)) = self.unreadable(context, operands) {
+            let message = format!("Parsing error near '{near}': syntax error");
+            let help =
+                format!("ptxas writes `{}` as other PTX, which it cannot read with this", context.name);
+            self.sink().error(Code::SyntaxError, span, message).help(help);
         } else if let Some(span) = tensor_symbol(context, operands) {
             let message = "Argument 1 of instruction 'add': must be register";
             let help = "tensor memory has no variables: an address in it is in a register";
@@ -54,6 +77,41 @@ impl BodyChecker<'_, '_> {
             self.sink().error(Code::ArgumentsMismatch, span, message).help(help);
         }
     }
+}
+
+/// The operands that ptxas puts as they stand into PTX that it writes instead of an instruction, and what it comes upon there behind a
+/// register.
+fn written_anew(context: &Context) -> Option<(RangeInclusive<usize>, char)> {
+    let Context { form, picks, .. } = context;
+    let is_directed = matches!(
+        picks.rounding(),
+        Some(Rounding::TowardZero | Rounding::TowardNegative | Rounding::TowardPositive)
+    );
+    let types = picks.types();
+    Some(match (form.opcode, form.action) {
+        (Opcode::Div | Opcode::Rem, _) if types[0].bits() == 64 && !types[0].is_float() => (1..=2, '+'),
+        (Opcode::Div, _) if is_directed => (1..=2, '+'),
+        (Opcode::Rcp | Opcode::Sqrt, _) if is_directed && types[0] == Type::F64 => (1..=1, '+'),
+        (Opcode::St | Opcode::Red, _) if picks.has(Mod::Async) && picks.has(Mod::Release) => (1..=1, '+'),
+        (Opcode::Mma, _) => {
+            let is_nibble = |ty: &Type| matches!(ty, Type::S4 | Type::U4);
+            let is_it = picks.has(Mod::Sp) && types.iter().any(|ty| *ty == Type::S32 || *ty == Type::F16)
+                || picks.has(Mod::SpOrderedMetadata) && types.iter().any(is_nibble);
+            return is_it.then_some((4..=4, '+'));
+        }
+        (_, Action::Pure(name)) if name.starts_with("video") && crate::video::takes_one_part(form) => {
+            (1..=2, ';')
+        }
+        _ => return None,
+    })
+}
+
+/// `wmma.load` and `wmma.store` of halves in shapes whose sums are integers.
+fn has_no_halves(context: &Context) -> bool {
+    let picks = context.picks;
+    matches!(context.form.action, Action::Effect(Effect::WmmaLoad | Effect::WmmaStore))
+        && (picks.has(Mod::M8n8k32) || picks.has(Mod::M8n8k128))
+        && picks.ty(0) == Type::F16
 }
 
 /// The variable that an instruction of tensor memory has for its address, which ptxas adds to its offset.

@@ -429,7 +429,7 @@ fn takes_braces(place: &Place) -> bool {
     let form = place.context.form;
     takes_vectors(place)
         || form.opcode == Opcode::Multimem && place.context.picks.ty(0).is_float()
-        || form.opcode == Opcode::St && place.context.picks.has(isa::Mod::Async)
+        || form.action == isa::Action::Effect(Effect::StoreAsync) && form.opcode == Opcode::St
 }
 
 /// The instruction has forms with vectors.

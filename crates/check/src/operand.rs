@@ -445,7 +445,11 @@ impl<'a> BodyChecker<'_, 'a> {
         let mut ty: Option<Type> = None;
         let mut bits = None;
         for element in &elements {
-            let Value::Register(_, found) = element.value else { continue };
+            let found = match element.value {
+                Value::Register(_, found) => found,
+                Value::Special(special) => special.ty(),
+                _ => continue,
+            };
             // On textures and surfaces a predicate passes for 32 bits.
             let width = if self.accesses_texels && found == Type::Pred { 32 } else { found.bits() };
             if width != *bits.get_or_insert(width) {

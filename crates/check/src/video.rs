@@ -42,6 +42,11 @@ fn of_instruction(place: &Place) -> Option<Selectable> {
     })
 }
 
+/// The instruction takes one part of each source, and is not one of packed values.
+pub(crate) fn takes_one_part(form: &isa::Form) -> bool {
+    form.operands.iter().any(|spec| spec.elements == Elements::Selected(Selectable::Part))
+}
+
 /// ptxas says of every selector whether the instruction has it at all.
 fn known(
     selector: Option<Selector>,

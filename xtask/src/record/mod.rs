@@ -70,6 +70,9 @@ pub enum Record {
         /// Of the questions of `--seed` ask one in so many
         #[arg(long, default_value_t = 1, requires = "seed", value_parser = clap::value_parser!(u16).range(1..))]
         share: u16,
+        /// Have ptxas make code of the lines of `--seed`: the checker is to say what it says then
+        #[arg(long, requires = "seed")]
+        code: bool,
         /// Where to put its answers to `--seed`
         #[arg(long, default_value = "target/table.txt.zst", requires = "seed")]
         to: PathBuf,
@@ -166,8 +169,8 @@ pub fn run(what: &Record) -> Result<()> {
         Record::Errors { seed, count, to } => {
             legality::record_errors(&oracles, &root.join(to), *seed, *count)
         }
-        Record::Legality { seed: Some(seed), share, to, .. } => {
-            legality::table::compare(&root, &oracles, (*seed, *share), &root.join(to))
+        Record::Legality { seed: Some(seed), share, code, to, .. } => {
+            legality::table::compare(&root, &oracles, (*seed, *share), *code, &root.join(to))
         }
         Record::Legality { only, .. } => {
             legality::record(&oracles, &root.join("conformance/legality"), *only)

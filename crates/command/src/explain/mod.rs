@@ -286,7 +286,7 @@ fn form_details(form: &Form, page: &mut String) {
         let _ = match rule.then {
             Consequence::Gates(gates) => writeln!(page, "- with {when}: needs {}", gates_text(gates)),
             Consequence::Default(default, until) => {
-                writeln!(page, "- {} it may be left out and means `.{}`", gates_text(until), default.name())
+                writeln!(page, "- {}, `.{}` is the default", gates_text(until), default.name())
             }
             Consequence::Needs([isa::Condition::HasNot(others)], _) => {
                 writeln!(page, "- never {when} with {}", conditions(form, &[isa::Condition::Has(others)]))

@@ -1284,6 +1284,7 @@ const G293: &[Gate] = &[
         &[
             Target::new(100, Suffix::Architecture),
             Target::new(103, Suffix::Architecture),
+            Target::new(107, Suffix::Architecture),
             Target::new(110, Suffix::Architecture),
             Target::new(120, Suffix::Family),
         ],
@@ -1313,6 +1314,7 @@ const G296: &[Gate] = &[
         &[
             Target::new(100, Suffix::Architecture),
             Target::new(103, Suffix::Architecture),
+            Target::new(107, Suffix::Architecture),
             Target::new(110, Suffix::Architecture),
             Target::new(120, Suffix::Family),
         ],
@@ -1339,6 +1341,7 @@ const G299: &[Gate] = &[
         &[
             Target::new(100, Suffix::Architecture),
             Target::new(103, Suffix::Architecture),
+            Target::new(107, Suffix::Architecture),
             Target::new(110, Suffix::Architecture),
             Target::new(120, Suffix::Family),
         ],
@@ -2236,9 +2239,18 @@ const G465: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex.grad'", 4, 3, Stage::Modifier),
 ];
-const G466: &[Gate] = &[ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form)];
-const G467: &[Gate] = &[ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form)];
-const G468: &[Gate] = &[ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form)];
+const G466: &[Gate] = &[
+    ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form),
+    sm("Feature 'tld4 instruction with .a2d'", &[Target::sm(30)], Stage::Form),
+];
+const G467: &[Gate] = &[
+    ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form),
+    sm("Feature 'tld4 instruction with .cube'", &[Target::sm(30)], Stage::Form),
+];
+const G468: &[Gate] = &[
+    ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form),
+    sm("Feature 'tld4 instruction with .acube'", &[Target::sm(30)], Stage::Form),
+];
 const G469: &[Gate] = &[ptx("Feature 'tld4.uni'", 3, 2, Stage::Form)];
 const G470: &[Gate] = &[sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form)];
 const G471: &[Gate] = &[

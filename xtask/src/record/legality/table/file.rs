@@ -24,6 +24,8 @@ struct Header<'a> {
     recorded_by: &'static str,
     command: &'static str,
     tool: &'a Tool,
+    /// The assembler made code of what it accepts.
+    code: bool,
     /// What stands before each instruction, behind `.version` and `.target`: a line, and the `VERSION TARGET` without which it is empty.
     before: Vec<[String; 2]>,
     after: &'static str,
@@ -56,7 +58,7 @@ impl<T: Clone + Eq + Hash> Numbers<T> {
     }
 }
 
-pub fn write(path: &Path, tool: &Tool, answered: &[Answered]) -> Result<()> {
+pub fn write(path: &Path, tool: &Tool, code: bool, answered: &[Answered]) -> Result<()> {
     let (mut answers, mut points) = (Numbers::new(String::new()), Numbers::new(NEWEST));
     let (mut body, mut counts) = (String::new(), Vec::new());
     for kind in Kind::ALL {
@@ -90,9 +92,17 @@ pub fn write(path: &Path, tool: &Tool, answered: &[Answered]) -> Result<()> {
     }
     let header = Header {
         recorded_by: "cargo xtask record legality --only table",
-        command: "ptxas -c -arch compute_121 (or, for a target with a suffix, that very one) -o /dev/null FILE, \
-                  a file for each instruction and module",
+        command: match code {
+            true => {
+                "ptxas -arch TARGET (the own one, or sm_75 for older ones) -o /dev/null FILE, a file for each instruction"
+            }
+            false => {
+                "ptxas -c -arch compute_121 (or, for a target with a suffix, that very one) -o /dev/null FILE, \
+                 a file for each instruction and module"
+            }
+        },
         tool,
+        code,
         before: FRAME.map(|(line, version, target)| [line.into(), format!("{version} {target}")]).into(),
         after: AFTER,
         answers: &answers.all,

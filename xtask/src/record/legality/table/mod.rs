@@ -156,13 +156,17 @@ fn questions(seed: u64) -> Vec<Question> {
 }
 
 /// Asks about all of them; those that ptxas crashes on, or has errors elsewhere for, are left out.
-fn ask(oracles: &Path, questions: &[Question]) -> Result<Vec<Answered>> {
+fn ask(
+    oracles: &Path,
+    questions: &[Question],
+    some: fn(&Path, &[Question]) -> Result<Vec<Answered>>,
+) -> Result<Vec<Answered>> {
     let workers = std::thread::available_parallelism()?.get();
     let part = questions.len().div_ceil(workers).max(1);
     let parts: Vec<std::result::Result<Vec<Answered>, String>> = std::thread::scope(|scope| {
         let handles: Vec<_> = questions
             .chunks(part)
-            .map(|part| scope.spawn(move || ask_some(oracles, part).map_err(|error| error.to_string())))
+            .map(|part| scope.spawn(move || some(oracles, part).map_err(|error| error.to_string())))
             .collect();
         handles.into_iter().map(|handle| handle.join().expect("a worker panicked")).collect()
     });
@@ -218,17 +222,39 @@ fn ask_some(oracles: &Path, questions: &[Question]) -> Result<Vec<Answered>> {
     Ok(answered)
 }
 
+/// Asks the whole assembler about each line by itself: code is made of modules that have no errors at all.
+fn compile_some(oracles: &Path, questions: &[Question]) -> Result<Vec<Answered>> {
+    let oracle = Oracle::open(oracles, Release::V13_5)?;
+    let mut answered = Vec::with_capacity(questions.len());
+    for question in questions {
+        // It crashes on some.
+        let Ok(verdict) = oracle.compile(question.source().as_bytes()) else { continue };
+        let mut errors = verdict.messages.into_iter().filter(|message| message.severity >= Severity::Error);
+        let answer = errors.next().map(|message| message.text);
+        let is_fault_of_its_own =
+            answer.as_ref().is_some_and(|said| said.contains("Internal compiler error"));
+        if answer.is_some() == verdict.accepted || is_fault_of_its_own {
+            continue;
+        }
+        answered.push(Answered { question: question.clone(), answer });
+    }
+    Ok(answered)
+}
+
 /// Records what ptxas 13.5 says, into `folder`.
 pub fn record(oracles: &Path, folder: &Path) -> Result<()> {
     let tool = Tool::of(&Oracle::open(oracles, Release::V13_5)?)?;
-    file::write(&folder.join("table.txt.zst"), &tool, &ask(oracles, &questions(1))?)
+    file::write(&folder.join("table.txt.zst"), &tool, false, &ask(oracles, &questions(1), ask_some)?)
 }
 
-/// Asks ptxas 13.5 about other lines and modules, those of `seed`, and has the checker's test show how far it agrees.
-pub fn compare(root: &Path, oracles: &Path, (seed, share): (u64, u16), to: &Path) -> Result<()> {
+/// Asks ptxas 13.5 about other lines and modules, those of `seed`, and has the checker's test show how far it agrees. With `code` it is asked
+/// about lines only, and makes code of them.
+pub fn compare(root: &Path, oracles: &Path, (seed, share): (u64, u16), code: bool, to: &Path) -> Result<()> {
     let tool = Tool::of(&Oracle::open(oracles, Release::V13_5)?)?;
-    let some: Vec<Question> = questions(seed).into_iter().step_by(share.into()).collect();
-    file::write(to, &tool, &ask(oracles, &some)?)?;
+    let mut some: Vec<Question> = questions(seed);
+    some.retain(|question| !code || question.kind != Kind::Module);
+    let some: Vec<Question> = some.into_iter().step_by(share.into()).collect();
+    file::write(to, &tool, code, &ask(oracles, &some, if code { compile_some } else { ask_some })?)?;
     let status = Command::new(env!("CARGO"))
         .args(["test", "--quiet", "--package", "ptxvm-check", "--test", "table", "--", "--nocapture"])
         .env("PTXVM_TABLE", to.canonicalize()?)
