@@ -287,7 +287,11 @@ impl<'a> Checker<'a> {
 
     /// A constant that must fit into 32 bits.
     pub(crate) fn small_integer(&mut self, tree: &Operand<'a>) -> Option<u32> {
+        let errors_before = self.sink.errors();
         let value = fold_integer(tree, &mut self.sink)?;
+        if self.sink.errors() > errors_before {
+            return Some(u32::MAX);
+        }
         if u32::try_from(value).is_err() {
             self.sink.error(Code::ConstantOverflow, tree.span(), "Constant overflow").help("at most 32 bits");
         }

@@ -122,6 +122,7 @@ fn fold_at(tree: &Tree, sink: &mut Sink, depth: u32) -> Option<Const> {
                     sink.error(Code::ConstantOverflow, literal.span, "Constant overflow")
                         .help("integer constants have at most 64 bits");
                 }
+                let value = if overflow { u64::MAX } else { value };
                 // Without the suffix a constant is signed unless it needs the 64th bit.
                 Some(Const::Int { value, unsigned: unsigned || value > i64::MAX as u64 })
             }

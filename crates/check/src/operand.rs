@@ -283,7 +283,13 @@ impl<'a> BodyChecker<'_, 'a> {
             self.sink().late_error(Code::ForwardReference, name.span, message).help(help);
             return;
         }
-        let help = self.module.suggest(name.text, &self.scopes);
+        let help = crate::special::without_percent(name.text)
+            .or_else(|| self.module.suggest(name.text, &self.scopes))
+            .or_else(|| crate::special::nearest(name.text))
+            .or_else(|| {
+                let declares = || format!("declare the register first: `.reg .b32 {};`", name.text);
+                name.text.starts_with('%').then(declares)
+            });
         self.sink().unknown_symbol(name.span, name.text, help);
     }
 

@@ -32,6 +32,19 @@ pub(crate) fn find(name: &str, component: Option<&str>) -> Option<Found> {
     }
 }
 
+/// `tid` for `%tid`.
+pub(crate) fn without_percent(name: &str) -> Option<String> {
+    let register = format!("%{name}");
+    find(&register, None).map(|_| format!("special registers begin with a percent sign: '{register}'"))
+}
+
+/// The special register, or the vector of some, whose name is nearest to one that begins with `%`.
+pub(crate) fn nearest(name: &str) -> Option<String> {
+    let names = SpecialRegister::all().map(|register| register.name().split('.').next().unwrap_or_default());
+    let near = diag::nearest(name, names).filter(|_| name.starts_with('%'))?;
+    Some(format!("did you mean the special register '{near}'?"))
+}
+
 /// Reports what a special register needs of `.version` and `.target`.
 pub(crate) fn check_gates(module: &mut Checker, register: SpecialRegister, span: Span) {
     if !module.knows_target() {

@@ -221,6 +221,14 @@ impl<'a> Parser<'a> {
             Kind::Minus => UnaryOp::Minus,
             Kind::Exclamation => UnaryOp::Not,
             Kind::Tilde => UnaryOp::Complement,
+            Kind::Dotted
+                if matches!(
+                    self.dotted(),
+                    Some("tid" | "ntid" | "ctaid" | "nctaid" | "laneid" | "warpid")
+                ) =>
+            {
+                return Err(self.fail("special registers begin with a percent sign: `%tid.x`"));
+            }
             _ => return Err(self.fail("an operand is missing here, or is of a kind that cannot stand here")),
         };
         self.operator()?;
