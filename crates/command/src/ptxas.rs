@@ -227,6 +227,7 @@ Usage: ptxvm as-ptxas [ptxas's options] FILE        also when the command is cal
 
 Options that have an effect: --gpu-name (-arch), --output-file (-o), --input-as-string (-ias), --verbose (-v),
 --disable-warnings (-w), --compile-only (-c), --version (-V), --list-version, --help (-h). ptxas's others are understood and have none.
+--verbose names the registers, stack and shared memory of each kernel; the number of registers is an estimate.
 
 Example:
   TRITON_PTXAS_PATH=/usr/local/bin/ptxas python train.py      where that is a link to ptxvm; `ptxvm exec` sets it
@@ -300,10 +301,26 @@ fn check(source: &SourceFile, target: Target, request: &Request) -> Result<(), S
     };
     suits(module.target, target)?;
     if request.verbose {
-        let kernels = module.functions.iter().filter(|function| function.is_entry);
-        for kernel in kernels {
-            say(format_args!("ptxas info    : Compiling entry function '{}' for '{target}'", kernel.name));
-        }
+        describe(source, &options, target).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// Says what each kernel takes, in the lines that build tools look for. The number of registers is an estimate: there is no machine code.
+fn describe(source: &SourceFile, options: &check::Options, target: Target) -> Result<(), ptxvm::Error> {
+    let module = ptxvm::Module::compile(source.clone(), options)?;
+    let loaded = ptxvm::Device::for_module(&module).load(&module)?;
+    for kernel in module.kernels() {
+        let taken = loaded.attributes(&kernel.name)?;
+        say(format_args!("ptxas info    : Compiling entry function '{}' for '{target}'", kernel.name));
+        say(format_args!("ptxas info    : Function properties for {}", kernel.name));
+        let stack = taken.local_bytes;
+        say(format_args!("    {stack} bytes stack frame, 0 bytes spill stores, 0 bytes spill loads"));
+        let shared = match taken.shared_bytes {
+            0 => String::new(),
+            bytes => format!(", {bytes} bytes smem"),
+        };
+        say(format_args!("ptxas info    : Used {} registers{shared}", taken.estimated_registers()));
     }
     Ok(())
 }

@@ -77,8 +77,7 @@ impl Function {
     }
 
     fn registers(&self) -> u32 {
-        // Some that the compiler needs for addresses; what ptxas would use is not known.
-        (self.attributes.registers + 8).clamp(16, 255).min(self.module.max_registers)
+        self.attributes.estimated_registers().min(self.module.max_registers)
     }
 
     /// Answers `cuFuncGetAttribute`.

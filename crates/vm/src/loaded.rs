@@ -167,6 +167,13 @@ pub struct KernelAttributes {
     pub max_threads: u32,
 }
 
+impl KernelAttributes {
+    /// What is told to who asks how many registers a compiler would use: some more are needed for addresses. It is an estimate.
+    pub fn estimated_registers(&self) -> u32 {
+        (self.registers + 8).clamp(16, 255)
+    }
+}
+
 impl Loaded {
     /// The lowered module.
     pub fn program(&self) -> &ir::Program {
