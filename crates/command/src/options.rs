@@ -153,6 +153,7 @@ Arguments (--arg), one for each parameter of the kernel, in order:
                          decimals as f32 (2.5:f64: as f64); its arrays are 2.0, 2.1 .. for --print and --out
   texture(@x.npy, filter=linear, address=wrap, normalized)  surface(f32[64x64])  sampler(..)
                          the handle of a new object; docs/textures.md has all options
+  tensormap(@x.npy, box=64x64, swizzle=128B)  the tensor map of a new array, for TMA; docs/tensors.md has all options
   numba:@x.npy           an array for the 5 + 2 d parameters that numba makes of one of d dimensions
 Element types: u8 u16 u32 u64 s8 s16 s32 s64 f16 bf16 f32 f64 bool bytes, or numpy's names.
 

@@ -297,6 +297,9 @@ fn form_details(form: &Form, page: &mut String) {
     for spec in form.operands.iter().filter(|spec| spec.second == Second::Optional) {
         let _ = writeln!(page, "- `{}|q` gives both results; either may be `_`", spec.name);
     }
+    if matches!(form.action, isa::Action::Pure(name) if name.ends_with("_approx")) {
+        *page += "- here the exact value is rounded to nearest; a GPU's last bits may differ, within the manual's bound\n";
+    }
     match (form.carry.reads, form.carry.writes) {
         (true, true) => *page += "- reads and writes the carry flag `CC.CF`\n",
         (true, false) => *page += "- reads the carry flag `CC.CF`\n",
