@@ -62,7 +62,8 @@ fn run(step: &Step) -> Result<(), Failed> {
         .output()?;
     let redactions = redactions();
     let expected = redactions.redact(&step.output);
-    let assert = Assert::new().normalize_paths(false).action(snapbox::assert::Action::Verify).redact_with(redactions);
+    let assert =
+        Assert::new().normalize_paths(false).action(snapbox::assert::Action::Verify).redact_with(redactions);
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     assert
         .try_eq(Some(&step.command), printed.into(), expected.into())

@@ -201,6 +201,7 @@ impl LaunchObserver for Checker {
         self.uses.clear();
         self.values = Values::new(Arc::clone(&self.memory), self.tools.has(Tool::Initcheck));
         self.values.reserved_shared = launch.reserved_shared_bytes();
+        self.races.reserved_shared = self.values.reserved_shared;
         self.asynchronous = Asynchronous::of(module);
         self.races.signals.clone_from(&self.asynchronous.signals);
         self.races.has_async_reads = self.asynchronous.reads;

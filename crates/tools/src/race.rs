@@ -67,7 +67,9 @@ const RECENT_PLACES: usize = 256;
 #[derive(Default)]
 pub(crate) struct Races {
     pub extents: Extents,
-    threads: u32,
+    pub threads: u32,
+    /// Bytes of shared memory, from its start, that are reserved for the system.
+    pub reserved_shared: u64,
     /// Lanes of a warp go in step: targets before sm_70.
     pub lock_step: bool,
     pub places: Vec<Place>,

@@ -7,7 +7,7 @@ use diag::Span;
 use isa::Space;
 use vm::{AccessKind, LaneAccess, Order, Scope, Semantics};
 
-use crate::block::{BlockOrder, Mark};
+use crate::block::{BlockOrder, Mark, range};
 use crate::clock::{Clock, Stamp};
 use crate::place::{Extents, Place};
 use crate::race::{Races, RunningBlock};
@@ -109,7 +109,8 @@ impl Races {
         let (own, thread) = (block.order.index, lane.thread);
         let shared = lane.space == Space::Shared;
         let key = (shared.then_some(self.index(lane.owner)), lane.address);
-        let extents = self.extents;
+        let (extents, threads) = (self.extents, self.threads);
+        let is_reserved = shared && lane.address < self.reserved_shared;
         let mut other = self.take_owner(block, lane);
         let RunningBlock { order, variables, patterns, misses, .. } = block;
         let variables = match &mut other {
@@ -137,6 +138,10 @@ impl Races {
                     miss(Miss::ReleaseScope, release.place, clock);
                 } else if scope < least {
                     miss(Miss::AcquireScope, release.place, clock);
+                } else if semantics.order.acquires() && is_reserved {
+                    // Cooperative groups have barriers of several warps there: one lane of each acquires, and tells the others by a shuffle.
+                    let first = thread & !31;
+                    order.acquire_all(&range(first, threads.min(first + 32)), clock);
                 } else if semantics.order.acquires() {
                     order.acquire(thread, &release.clock);
                 } else {
