@@ -24,6 +24,11 @@ pub(crate) fn message(
             let spelling: Vec<String> = modifiers.iter().map(|m| format!(".{m}")).collect();
             one(format!("'.ftz' modifier required for instruction '{name}{}'", spelling.concat()))
         }
+        (Opcode::Add | Opcode::Sub | Opcode::Mul, "ftz" | "rz") => {
+            let types: String = picks.types().iter().map(ToString::to_string).collect();
+            let what = if slot == "ftz" { ".ftz" } else { "Rounding" };
+            one(format!("{what} modifier required for instruction '{name}{types}'"))
+        }
         (Opcode::Ex2, "ftz") => {
             one(format!(".ftz modifier required for instruction '{name}{}'", picks.ty(0)))
         }

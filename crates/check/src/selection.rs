@@ -76,6 +76,10 @@ impl<'a> BodyChecker<'_, 'a> {
         };
         let (form, picks, errors) = match selected {
             Ok(selected) => (Some(selected.form()), selected.picks, Vec::new()),
+            // Of packed integers it does not see a predicate, but types that are not those of `set` with one.
+            Err(_) if opcode == "set" && combines_packed_integers(&modifiers) => {
+                return self.refused(node, isa::forms(opcode).first(), vec![SelectError::Types]);
+            }
             Err(errors) => {
                 let form = errors.iter().find_map(|error| match *error {
                     SelectError::Arguments { form }
@@ -330,9 +334,6 @@ impl<'a> BodyChecker<'_, 'a> {
                 help = Some(format!("did you mean '.{near}'?"));
             }
         }
-        if *error == SelectError::Types && self.packed_set(node, selection) {
-            return;
-        }
         let special = selection.form.and_then(|form| {
             let at = (self.module.version, self.module.target);
             crate::wording::special(error, form, &selection.name, &selection.picks, &modifiers, at)
@@ -341,22 +342,6 @@ impl<'a> BodyChecker<'_, 'a> {
         for message in messages {
             self.sink().report(stage, place, Diagnostic::error(code, span, message)).maybe_help(help.clone());
         }
-    }
-
-    /// `set.u16x2`, which ptxas has for one target and the manual for none. Was it that?
-    fn packed_set(&mut self, node: &Tree<'a>, selection: &Selection) -> bool {
-        let ("set", [ty @ (Type::U16x2 | Type::S16x2)]) = (node.opcode.text, selection.picks.types()) else {
-            return false;
-        };
-        if node.modifiers.iter().any(|m| matches!(m.text, "and" | "or" | "xor")) {
-            return false;
-        }
-        let target = self.module.target;
-        let message = format!("Instruction 'set{ty}' not supported on .target '{target}'");
-        let help = "the manual knows no such instruction";
-        let span = node.opcode.span;
-        self.sink().error_at(Stage::Types, Code::RequiresTarget, span, message).help(help);
-        true
     }
 
     fn report_closed(
@@ -487,6 +472,16 @@ fn hidden(error: &SelectError, all: &[SelectError], modifiers: &[&str]) -> bool 
             }
             _ => false,
         })
+}
+
+/// `set.lt.and.u8x4`
+fn combines_packed_integers(modifiers: &[&str]) -> bool {
+    let types = modifiers.iter().filter_map(|word| Type::from_name(word));
+    let mut types = types.filter(|&ty| ty != Type::Pred);
+    let is_packed = |ty| matches!(ty, Type::U8x4 | Type::S8x4 | Type::U16x2 | Type::S16x2);
+    modifiers.iter().any(|word| matches!(*word, "and" | "or" | "xor"))
+        && types.next().is_some_and(is_packed)
+        && types.next().is_none()
 }
 
 /// On sm_1x, single-precision instructions flush subnormals without being told.

@@ -104,6 +104,7 @@ fn exact(form: &Form) -> Option<&'static str> {
     let (room, function) = name.split_once("::")?;
     match (room, function) {
         ("float" | "half" | "mixed", "add" | "sub" | "mul" | "fma" | "mad") => Some("rustc_apfloat"),
+        ("mixed", "add_narrow" | "sub_narrow" | "mul_narrow") => Some("rustc_apfloat"),
         ("float", "div" | "rcp") => Some("rustc_apfloat"),
         ("convert", "float_to_float" | "float_to_int" | "int_to_float") => Some("rustc_apfloat"),
         _ => None,

@@ -134,14 +134,19 @@ pub fn mul(f: &Format, mode: Mode, a: u64, b: u64) -> u64 {
     pack(f, mode, product(unpack(f, mode.ftz, a), unpack(f, mode.ftz, b)))
 }
 
-/// `fma`: a * b + c, rounded once.
-pub fn fma(f: &Format, mode: Mode, a: u64, b: u64, c: u64) -> u64 {
-    fma_mixed(f, f, mode, a, b, c)
+/// `mul.bf16x2.bf16x2.f16x2`: a * b, where a and b are of formats of their own.
+pub fn mul_mixed(f: &Format, [fa, fb]: [&Format; 2], mode: Mode, a: u64, b: u64) -> u64 {
+    pack(f, mode, product(unpack(fa, mode.ftz, a), unpack(fb, mode.ftz, b)))
 }
 
-/// `fma.f32.{f16,bf16}` and, with one format, `fma`: a * b + c, where a and b are of format `ab`, rounded once.
-pub fn fma_mixed(f: &Format, ab: &Format, mode: Mode, a: u64, b: u64, c: u64) -> u64 {
-    let (a, b, c) = (unpack(ab, mode.ftz, a), unpack(ab, mode.ftz, b), unpack(f, mode.ftz, c));
+/// `fma`: a * b + c, rounded once.
+pub fn fma(f: &Format, mode: Mode, a: u64, b: u64, c: u64) -> u64 {
+    fma_mixed(f, [f, f], mode, a, b, c)
+}
+
+/// `fma.f32.{f16,bf16}` and, with one format, `fma`: a * b + c, where a and b are of formats of their own, rounded once.
+pub fn fma_mixed(f: &Format, [fa, fb]: [&Format; 2], mode: Mode, a: u64, b: u64, c: u64) -> u64 {
+    let (a, b, c) = (unpack(fa, mode.ftz, a), unpack(fb, mode.ftz, b), unpack(f, mode.ftz, c));
     let product = match (product(a, b), c) {
         // The NaN of an operand comes before the one that 0 * infinity makes.
         (INVALID, Value::Nan(_)) if !matches!((a, b), (Value::Nan(_), _) | (_, Value::Nan(_))) => c,

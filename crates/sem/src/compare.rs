@@ -85,9 +85,12 @@ pub fn setp(picks: &Picks, s: &[u64]) -> [u64; 2] {
     [combine(op, t, c) as u64, combine(op, second, c) as u64]
 }
 
-/// `set`: all ones or 1.0 in the destination type. The compare is in the source type, lane by lane if it is packed.
+/// `set`: all ones or 1.0 in the destination type. The compare is in the source type, lane by lane if it is packed; packed integers have one
+/// type for both, of which ones in the lanes that hold are our reading.
 pub fn set(picks: &Picks, s: &[u64]) -> [u64; 2] {
-    let (dtype, stype, op, c) = (picks.ty(0), picks.ty(1), picks.bool_op(), s.bit(2));
+    let dtype = picks.ty(0);
+    let stype = picks.types().last().copied().unwrap_or(dtype);
+    let (op, c) = (picks.bool_op(), s.bit(2));
     let width = dtype.bits() / stype.lanes();
     let yes = match Format::of(dtype) {
         Some(f) => f.one(),

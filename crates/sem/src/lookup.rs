@@ -30,7 +30,7 @@ functions! {
         szext bmsk dp4a dp2a addc subc madc
     }
     logic { and or xor not cnot shl shr shf lop3 prmt istypep }
-    mixed { add sub fma }
+    mixed { add sub fma mul add_narrow sub_narrow mul_narrow }
     video {
         add sub absdiff min max add2 sub2 absdiff2 min2 max2 add4 sub4 absdiff4 min4 max4 avrg2 avrg4 set set2 set4
         shl shr mad

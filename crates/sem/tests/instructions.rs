@@ -454,3 +454,87 @@ fn results_are_as_wide_as_their_types() {
     }
     assert!(spellings > 3000, "only {spellings} spellings");
 }
+
+/// The packed mixed forms of PTX 9.4, element by element: results in `.f32x2` by apfloat in binary32, those in halves by apfloat in binary128,
+/// which holds every product, and of which truncated sums are truncated once more.
+#[test]
+fn packed_mixed_precision_rounds_once() {
+    fn check<T, O>(ty: &str, other: &str, [f, fo]: [&sem::format::Format; 2], ftz: &str)
+    where
+        T: Float + FloatConvert<ieee::Single> + FloatConvert<ieee::Quad>,
+        O: Float + FloatConvert<ieee::Quad>,
+        ieee::Quad: FloatConvert<T>,
+    {
+        let mut random = Random(43);
+        let narrow = |x: ieee::Quad, round: Round| -> u64 {
+            let value: T = x.convert_r(round, &mut false).value;
+            if value.is_nan() { f.nan } else { value.to_bits() as u64 }
+        };
+        let single = |x: ieee::Single| if x.is_nan() { F32.nan } else { x.to_bits() as u64 };
+        let pack = |[low, high]: [u64; 2], width: u32| high << width | low;
+        for (rnd, round) in [
+            ("rn", Round::NearestTiesToEven),
+            ("rz", Round::TowardZero),
+            ("rm", Round::TowardNegative),
+            ("rp", Round::TowardPositive),
+        ] {
+            let wide = [
+                instruction(&format!("add.{rnd}.f32x2.{ty}x2.f32x2"), 2),
+                instruction(&format!("sub.{rnd}.f32x2.{ty}x2.f32x2"), 2),
+                instruction(&format!("fma.{rnd}.f32x2.{ty}x2.f32x2.f32x2"), 3),
+            ];
+            let halves =
+                ["add", "sub", "mul"].map(|op| instruction(&format!("{op}.rz{ftz}.{ty}x2.f32x2.f32x2"), 2));
+            let product = instruction(&format!("mul.{ty}x2.{ty}x2.{other}x2"), 2);
+            for i in 0..random_count() / 32 {
+                let mut one = |f: &sem::format::Format, n: u64| {
+                    let edges = edges(f);
+                    match (i / 4 + n) % 4 {
+                        0 => edges[(i / 4 * 7 + n) as usize % edges.len()],
+                        _ => random.encoding(f, f.one()),
+                    }
+                };
+                let a = [one(f, 0), one(f, 1)];
+                let o = [one(fo, 2), one(fo, 3)];
+                let (b, c) = ([one(&F32, 4), one(&F32, 5)], [one(&F32, 6), one(&F32, 7)]);
+                let mut expected = [[0; 2]; 7];
+                for lane in 0..2 {
+                    let x: ieee::Single = T::from_bits(a[lane] as u128).convert(&mut false).value;
+                    let [y, z] = [b, c].map(|e| ieee::Single::from_bits(e[lane] as u128));
+                    expected[0][lane] = single(x.add_r(z, round).value);
+                    expected[1][lane] = single(x.sub_r(z, round).value);
+                    expected[2][lane] = single(x.mul_add_r(y, z, round).value);
+                    let exact = |x: ieee::Single| -> ieee::Quad {
+                        let flushed = if !ftz.is_empty() && x.is_denormal() {
+                            ieee::Single::ZERO.copy_sign(x)
+                        } else {
+                            x
+                        };
+                        flushed.convert(&mut false).value
+                    };
+                    let (y, z) = (exact(y), exact(z));
+                    let zero = Round::TowardZero;
+                    expected[3][lane] = narrow(y.add_r(z, zero).value, zero);
+                    expected[4][lane] = narrow(y.sub_r(z, zero).value, zero);
+                    expected[5][lane] = narrow(y.mul_r(z, zero).value, zero);
+                    let p: ieee::Quad = T::from_bits(a[lane] as u128).convert(&mut false).value;
+                    let q: ieee::Quad = O::from_bits(o[lane] as u128).convert(&mut false).value;
+                    expected[6][lane] =
+                        narrow(p.mul_r(q, Round::NearestTiesToEven).value, Round::NearestTiesToEven);
+                }
+                let (a, o, b, c) = (pack(a, 16), pack(o, 16), pack(b, 32), pack(c, 32));
+                for ((form, operands), expected) in
+                    wide.iter().zip([&[a, c][..], &[a, c], &[a, b, c]]).zip(expected)
+                {
+                    assert_eq!(form(operands)[0], pack(expected, 32), "{rnd} {ty} {operands:x?}");
+                }
+                for (form, expected) in halves.iter().zip(&expected[3..]) {
+                    assert_eq!(form(&[b, c])[0], pack(*expected, 16), "{ty} {b:x} {c:x}");
+                }
+                assert_eq!(product(&[a, o])[0], pack(expected[6], 16), "{ty} {a:x} {o:x}");
+            }
+        }
+    }
+    check::<ieee::Half, ieee::BFloat>("f16", "bf16", [&F16, &BF16], ".ftz");
+    check::<ieee::BFloat, ieee::Half>("bf16", "f16", [&BF16, &F16], "");
+}

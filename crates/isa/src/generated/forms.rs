@@ -163,299 +163,303 @@ const G16: &[Gate] = &[
     sm("Feature 'add.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'add.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G17: &[Gate] = &[ptx("Feature '1.2'", 1, 2, Stage::Form)];
-const G18: &[Gate] =
+const G17: &[Gate] = &[
+    ptx("Feature 'add{types}'", 9, 4, Stage::Form),
+    sm("Feature 'add{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
+];
+const G18: &[Gate] = &[ptx("Feature '1.2'", 1, 2, Stage::Form)];
+const G19: &[Gate] =
     &[sm("Feature 'alloca'", &[Target::sm(52)], Stage::Form), ptx("Feature 'alloca'", 7, 3, Stage::Form)];
-const G19: &[Gate] = &[
+const G20: &[Gate] = &[
     sm("Feature 'applypriority'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'applypriority'", 7, 4, Stage::Form),
 ];
-const G20: &[Gate] = &[
+const G21: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
 ];
-const G21: &[Gate] = &[
+const G22: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
 ];
-const G22: &[Gate] = &[
+const G23: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
 ];
-const G23: &[Gate] = &[
+const G24: &[Gate] = &[
     ptx("Feature '.acq_rel'", 6, 0, Stage::Result),
     sm("Feature '.acq_rel'", &[Target::sm(70)], Stage::Result),
 ];
-const G24: &[Gate] = &[
+const G25: &[Gate] = &[
     sm("Feature '.cluster scope'", &[Target::sm(90)], Stage::Result),
     ptx("Feature '.cluster scope'", 7, 8, Stage::Result),
 ];
-const G25: &[Gate] = &[ptx("Feature '::cta'", 7, 8, Stage::Modifier)];
-const G26: &[Gate] = &[
+const G26: &[Gate] = &[ptx("Feature '::cta'", 7, 8, Stage::Modifier)];
+const G27: &[Gate] = &[
     ptx("Feature '::cluster'", 7, 8, Stage::Modifier),
     sm("Feature '::cluster'", &[Target::sm(90)], Stage::Modifier),
 ];
-const G27: &[Gate] = &[
+const G28: &[Gate] = &[
     sm("Modifier '.L2::cache_hint'", &[Target::sm(80)], Stage::Late),
     ptx("Modifier '.L2::cache_hint'", 7, 4, Stage::Late),
 ];
-const G28: &[Gate] = &[
+const G29: &[Gate] = &[
     sm("Feature 'generic addressing'", &[Target::sm(20)], Stage::Early),
     ptx("Feature 'generic addressing'", 2, 0, Stage::Early),
 ];
-const G29: &[Gate] = &[
+const G30: &[Gate] = &[
     sm("Feature 'scopes on atomic operations'", &[Target::sm(60)], Stage::Result),
     ptx("Feature 'scopes on atomic operations'", 5, 0, Stage::Result),
 ];
-const G30: &[Gate] = &[sm("Feature 'shared storage'", &[Target::sm(12)], Stage::Form)];
-const G31: &[Gate] = &[
+const G31: &[Gate] = &[sm("Feature 'shared storage'", &[Target::sm(12)], Stage::Form)];
+const G32: &[Gate] = &[
     sm("Instruction '{atomic}'", &[Target::sm(32)], Stage::Form),
     ptx("Instruction '{atomic}'", 3, 1, Stage::Form),
 ];
-const G32: &[Gate] = &[sm("Instruction 'atom'", &[Target::sm(11)], Stage::Form)];
-const G33: &[Gate] = &[
+const G33: &[Gate] = &[sm("Instruction 'atom'", &[Target::sm(11)], Stage::Form)];
+const G34: &[Gate] = &[
     sm("Feature '.b128'", &[Target::sm(70)], Stage::Modifier),
     ptx("Feature '.b128'", 8, 3, Stage::Modifier),
 ];
-const G34: &[Gate] = &[
+const G35: &[Gate] = &[
     sm("Instruction '{atomic}'", &[Target::sm(12)], Stage::Form),
     ptx("Instruction '{atomic}'", 1, 2, Stage::Form),
 ];
-const G35: &[Gate] = &[
+const G36: &[Gate] = &[
     sm("Instruction '{atomic}'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction '{atomic}'", 2, 0, Stage::Form),
 ];
-const G36: &[Gate] = &[sm("Instruction '{atomic}'", &[Target::sm(90)], Stage::Form)];
-const G37: &[Gate] = &[
+const G37: &[Gate] = &[sm("Instruction '{atomic}'", &[Target::sm(90)], Stage::Form)];
+const G38: &[Gate] = &[
     sm("Instruction '{atomic}'", &[Target::sm(70)], Stage::Form),
     ptx("Instruction '{atomic}'", 6, 3, Stage::Form),
 ];
-const G38: &[Gate] = &[
+const G39: &[Gate] = &[
     sm("Instruction '{atomic}'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction '{atomic}'", 5, 0, Stage::Form),
 ];
-const G39: &[Gate] = &[
+const G40: &[Gate] = &[
     ptx("Feature 'atom with .noftz and .f32'", 9, 4, Stage::Form),
     sm("Feature 'atom with .noftz and .f32'", &[Target::sm(90)], Stage::Form),
 ];
-const G40: &[Gate] = &[
+const G41: &[Gate] = &[
     sm("Instruction 'atom'", &[Target::sm(11)], Stage::Form),
     sm("Instruction '{atomic}'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction '{atomic}'", 2, 0, Stage::Form),
 ];
-const G41: &[Gate] = &[
+const G42: &[Gate] = &[
     sm("Instruction '{atomic}'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction '{atomic}'", 6, 2, Stage::Form),
 ];
-const G42: &[Gate] = &[
+const G43: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Instruction '{atomic}'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction '{atomic}'", 7, 8, Stage::Form),
 ];
-const G43: &[Gate] = &[
+const G44: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Instruction '{atomic}'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction '{atomic}'", 7, 8, Stage::Form),
 ];
-const G44: &[Gate] = &[
+const G45: &[Gate] = &[
     sm("Instruction '{atomic}'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction '{atomic}'", 8, 1, Stage::Form),
 ];
-const G45: &[Gate] = &[
+const G46: &[Gate] = &[
     sm("Feature 'atom instruction with vector types'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'atom instruction with vector types'", 8, 1, Stage::Form),
 ];
-const G46: &[Gate] = &[
+const G47: &[Gate] = &[
     sm("Instruction '{atomic}'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction '{atomic}'", 7, 8, Stage::Form),
 ];
-const G47: &[Gate] = &[
+const G48: &[Gate] = &[
     sm("Instruction 'bar.cta'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'bar.cta'", 7, 8, Stage::Form),
 ];
-const G48: &[Gate] = &[ptx("Feature 'bar.cta.arrive'", 7, 8, Stage::Form)];
-const G49: &[Gate] = &[
+const G49: &[Gate] = &[ptx("Feature 'bar.cta.arrive'", 7, 8, Stage::Form)];
+const G50: &[Gate] = &[
     sm("Instruction 'bar.arrive'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'bar.arrive'", 2, 0, Stage::Form),
 ];
-const G50: &[Gate] = &[ptx("Feature 'bar.cta.red'", 7, 8, Stage::Form)];
-const G51: &[Gate] = &[
+const G51: &[Gate] = &[ptx("Feature 'bar.cta.red'", 7, 8, Stage::Form)];
+const G52: &[Gate] = &[
     sm("Instruction 'bar.red'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'bar.red'", 2, 0, Stage::Form),
 ];
-const G52: &[Gate] = &[
+const G53: &[Gate] = &[
     ptx("Feature 'bar.warp'", 6, 0, Stage::Form),
     sm("Instruction 'bar.warp'", &[Target::sm(30)], Stage::Form),
 ];
-const G53: &[Gate] = &[
+const G54: &[Gate] = &[
     ptx("Feature '.aligned'", 6, 0, Stage::Token),
     sm("Feature '.aligned'", &[Target::sm(20)], Stage::Token),
 ];
-const G54: &[Gate] = &[ptx("Feature 'barrier.cta'", 7, 8, Stage::Form)];
-const G55: &[Gate] = &[
+const G55: &[Gate] = &[ptx("Feature 'barrier.cta'", 7, 8, Stage::Form)];
+const G56: &[Gate] = &[
     sm("Instruction 'barrier'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'barrier'", 6, 0, Stage::Form),
 ];
-const G56: &[Gate] = &[ptx("Modifier '.sem' on 'barrier.cluster'", 8, 0, Stage::Form)];
-const G57: &[Gate] = &[
+const G57: &[Gate] = &[ptx("Modifier '.sem' on 'barrier.cluster'", 8, 0, Stage::Form)];
+const G58: &[Gate] = &[
     ptx("Feature 'barrier.cluster.arrive'", 7, 8, Stage::Form),
     sm("Feature 'barrier.cluster.arrive'", &[Target::sm(90)], Stage::Form),
 ];
-const G58: &[Gate] = &[
+const G59: &[Gate] = &[
     ptx("Feature 'barrier.cluster.wait'", 7, 8, Stage::Form),
     sm("Feature 'barrier.cluster.wait'", &[Target::sm(90)], Stage::Form),
 ];
-const G59: &[Gate] =
-    &[sm("Instruction 'bfe'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfe'", 2, 0, Stage::Form)];
 const G60: &[Gate] =
-    &[sm("Instruction 'bfi'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfi'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'bfe'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfe'", 2, 0, Stage::Form)];
 const G61: &[Gate] =
-    &[sm("Instruction 'bfind'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfind'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'bfi'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfi'", 2, 0, Stage::Form)];
 const G62: &[Gate] =
-    &[sm("Instruction 'bmsk'", &[Target::sm(70)], Stage::Form), ptx("Feature 'bmsk'", 7, 6, Stage::Form)];
+    &[sm("Instruction 'bfind'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfind'", 2, 0, Stage::Form)];
 const G63: &[Gate] =
+    &[sm("Instruction 'bmsk'", &[Target::sm(70)], Stage::Form), ptx("Feature 'bmsk'", 7, 6, Stage::Form)];
+const G64: &[Gate] =
     &[sm("Instruction 'brev'", &[Target::sm(20)], Stage::Form), ptx("Feature 'brev'", 2, 0, Stage::Form)];
-const G64: &[Gate] = &[sm("Instruction 'brkpt'", &[Target::sm(11)], Stage::Form)];
-const G65: &[Gate] = &[
+const G65: &[Gate] = &[sm("Instruction 'brkpt'", &[Target::sm(11)], Stage::Form)];
+const G66: &[Gate] = &[
     sm("Instruction 'brx.idx'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'brx.idx'", 6, 0, Stage::Form),
 ];
-const G66: &[Gate] = &[
+const G67: &[Gate] = &[
     sm("Feature '.mbarrier::complete_tx::bytes'", &[Target::sm(90)], Stage::Form),
     ptx("Feature '.mbarrier::complete_tx::bytes'", 8, 0, Stage::Form),
 ];
-const G67: &[Gate] = &[sm(
+const G68: &[Gate] = &[sm(
     "Feature '.multicast::cluster::all'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
     Stage::Form,
 )];
-const G68: &[Gate] = &[
+const G69: &[Gate] = &[
     ptx("Feature 'clusterlaunchcontrol.try_cancel.async'", 8, 6, Stage::Form),
     sm("Feature 'clusterlaunchcontrol.try_cancel.async'", &[Target::sm(100)], Stage::Form),
 ];
-const G69: &[Gate] = &[
+const G70: &[Gate] = &[
     ptx("Feature '.is_canceled'", 8, 6, Stage::Token),
     sm("Feature '.is_canceled'", &[Target::sm(100)], Stage::Token),
 ];
-const G70: &[Gate] = &[
+const G71: &[Gate] = &[
     ptx("Feature 'clusterlaunchcontrol.query_cancel'", 8, 6, Stage::Form),
     sm("Feature 'clusterlaunchcontrol.query_cancel'", &[Target::sm(100)], Stage::Form),
 ];
-const G71: &[Gate] = &[
+const G72: &[Gate] = &[
     ptx("Feature '.get_first_ctaid::x'", 8, 6, Stage::Token),
     sm("Feature '.get_first_ctaid::x'", &[Target::sm(100)], Stage::Token),
 ];
-const G72: &[Gate] = &[
+const G73: &[Gate] = &[
     ptx("Feature '.get_first_ctaid::y'", 8, 6, Stage::Token),
     sm("Feature '.get_first_ctaid::y'", &[Target::sm(100)], Stage::Token),
 ];
-const G73: &[Gate] = &[
+const G74: &[Gate] = &[
     ptx("Feature '.get_first_ctaid::z'", 8, 6, Stage::Token),
     sm("Feature '.get_first_ctaid::z'", &[Target::sm(100)], Stage::Token),
 ];
-const G74: &[Gate] = &[
+const G75: &[Gate] = &[
     ptx("Feature '.get_first_ctaid'", 8, 6, Stage::Token),
     sm("Feature '.get_first_ctaid'", &[Target::sm(100)], Stage::Token),
 ];
-const G75: &[Gate] =
+const G76: &[Gate] =
     &[sm("Instruction 'clz'", &[Target::sm(20)], Stage::Form), ptx("Feature 'clz'", 2, 0, Stage::Form)];
-const G76: &[Gate] = &[
+const G77: &[Gate] = &[
     sm("Instruction 'copysign'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'copysign'", 2, 0, Stage::Form),
 ];
-const G77: &[Gate] = &[ptx("Feature '.approx'", 1, 4, Stage::Token)];
-const G78: &[Gate] = &[until("Feature 'cos'", 1, 4, 0, Stage::Form)];
-const G79: &[Gate] = &[
+const G78: &[Gate] = &[ptx("Feature '.approx'", 1, 4, Stage::Token)];
+const G79: &[Gate] = &[until("Feature 'cos'", 1, 4, 0, Stage::Form)];
+const G80: &[Gate] = &[
     sm("Instruction 'cp'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G80: &[Gate] = &[
+const G81: &[Gate] = &[
     sm("Feature 'cache prefetching'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'cache prefetching'", 7, 4, Stage::Form),
 ];
-const G81: &[Gate] = &[
+const G82: &[Gate] = &[
     sm("Feature 'cache prefetching'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'cache prefetching'", 7, 4, Stage::Form),
     sm("Modifier '.L2::256B'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '256B cache prefetching'", 7, 4, Stage::Form),
 ];
-const G82: &[Gate] =
+const G83: &[Gate] =
     &[ptx("Feature 'cp.async'", 7, 0, Stage::Form), sm("Feature 'cp.async'", &[Target::sm(80)], Stage::Form)];
-const G83: &[Gate] = &[
+const G84: &[Gate] = &[
     ptx("Feature 'cp.async'", 7, 0, Stage::Form),
     sm("Feature 'cp.async'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'igonre-src on cp.async'", 7, 5, Stage::Form),
 ];
-const G84: &[Gate] = &[
+const G85: &[Gate] = &[
     ptx("Feature 'cp.async.commit_group'", 7, 0, Stage::Form),
     sm("Feature 'cp.async.commit_group'", &[Target::sm(80)], Stage::Form),
 ];
-const G85: &[Gate] = &[
+const G86: &[Gate] = &[
     ptx("Feature 'cp.async.wait_group'", 7, 0, Stage::Form),
     sm("Feature 'cp.async.wait_group'", &[Target::sm(80)], Stage::Form),
 ];
-const G86: &[Gate] = &[
+const G87: &[Gate] = &[
     ptx("Feature 'cp.async.wait_all'", 7, 0, Stage::Form),
     sm("Feature 'cp.async.wait_all'", &[Target::sm(80)], Stage::Form),
 ];
-const G87: &[Gate] = &[
+const G88: &[Gate] = &[
     ptx("Feature 'cp.async.mbarrier.arrive'", 7, 0, Stage::Form),
     sm("Feature 'cp.async.mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
 ];
-const G88: &[Gate] = &[
+const G89: &[Gate] = &[
     ptx("Feature '::cta'", 7, 8, Stage::Modifier),
     ptx("Feature 'cp.async.bulk with destination state space as .shared::cta'", 8, 6, Stage::Form),
 ];
-const G89: &[Gate] = &[
+const G90: &[Gate] = &[
     sm("Feature 'cp.async.bulk'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk'", 8, 0, Stage::Form),
 ];
-const G90: &[Gate] = &[
+const G91: &[Gate] = &[
     sm("Feature '.bulk_group'", &[Target::sm(90)], Stage::Form),
     ptx("Feature '.bulk_group'", 8, 0, Stage::Form),
 ];
-const G91: &[Gate] = &[
+const G92: &[Gate] = &[
     sm("Modifier '.multicast::cluster'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.multicast::cluster'", 8, 0, Stage::Form),
 ];
-const G92: &[Gate] = &[
+const G93: &[Gate] = &[
     sm("Feature '.cp_mask'", &[Target::sm(100)], Stage::Form),
     ptx("Feature '.cp_mask'", 8, 6, Stage::Form),
 ];
-const G93: &[Gate] = &[
+const G94: &[Gate] = &[
     sm("Feature 'cp.reduce.async.bulk'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.reduce.async.bulk'", 8, 0, Stage::Form),
 ];
-const G94: &[Gate] = &[
+const G95: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch'", 8, 0, Stage::Form),
 ];
-const G95: &[Gate] = &[
+const G96: &[Gate] = &[
     sm("Feature 'cp.async.bulk.commit_group'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.commit_group'", 8, 0, Stage::Form),
 ];
-const G96: &[Gate] = &[
+const G97: &[Gate] = &[
     sm("Modifier '.read'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.read'", 8, 0, Stage::Token),
     sm("Modifier '.read'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.read'", 8, 0, Stage::Form),
 ];
-const G97: &[Gate] = &[
+const G98: &[Gate] = &[
     sm("Feature 'cp.async.bulk.wait_group'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.wait_group'", 8, 0, Stage::Form),
 ];
-const G98: &[Gate] = &[
+const G99: &[Gate] = &[
     ptx("Feature '::cta'", 7, 8, Stage::Modifier),
     ptx("Feature 'cp.async.bulk.tensor with destination state space as .shared::cta'", 8, 6, Stage::Form),
 ];
-const G99: &[Gate] = &[
+const G100: &[Gate] = &[
     sm("Feature '.tile'", &[Target::sm(90)], Stage::Modifier),
     ptx("Feature '.tile'", 8, 0, Stage::Modifier),
 ];
-const G100: &[Gate] = &[
+const G101: &[Gate] = &[
     ptx("Modifier '.cta_group::1' on 'cp.async.bulk.tensor'", 8, 6, Stage::Form),
     ptx("Feature '.cta_group::1'", 8, 6, Stage::Form),
     sm(
@@ -464,7 +468,7 @@ const G100: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G101: &[Gate] = &[
+const G102: &[Gate] = &[
     ptx("Modifier '.cta_group::2' on 'cp.async.bulk.tensor'", 8, 6, Stage::Form),
     ptx("Feature '.cta_group::2'", 8, 6, Stage::Form),
     sm(
@@ -473,31 +477,31 @@ const G101: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G102: &[Gate] = &[
+const G103: &[Gate] = &[
     sm("Feature 'cp.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.tensor'", 8, 0, Stage::Form),
 ];
-const G103: &[Gate] = &[sm(
+const G104: &[Gate] = &[sm(
     "Feature '.tile::gather4 with destination state space as .shared::cluster'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Form,
 )];
-const G104: &[Gate] = &[sm(
+const G105: &[Gate] = &[sm(
     "Feature '.tile::gather4 with destination state space as .shared::cta'",
     &[Target::sm(100)],
     Stage::Form,
 )];
-const G105: &[Gate] = &[sm(
+const G106: &[Gate] = &[sm(
     "Feature '.im2col::w with destination state space as .shared::cluster'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Form,
 )];
-const G106: &[Gate] = &[sm(
+const G107: &[Gate] = &[sm(
     "Feature '.im2col::w with destination state space as .shared::cta'",
     &[Target::sm(100)],
     Stage::Form,
 )];
-const G107: &[Gate] = &[
+const G108: &[Gate] = &[
     sm("Feature 'cp.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.tensor'", 8, 0, Stage::Form),
     sm(
@@ -506,7 +510,7 @@ const G107: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G108: &[Gate] = &[
+const G109: &[Gate] = &[
     sm("Feature 'cp.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.tensor'", 8, 0, Stage::Form),
     sm(
@@ -515,11 +519,11 @@ const G108: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G109: &[Gate] = &[
+const G110: &[Gate] = &[
     sm("Feature 'cp.reduce.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.reduce.async.bulk.tensor'", 8, 0, Stage::Form),
 ];
-const G110: &[Gate] = &[
+const G111: &[Gate] = &[
     sm("Feature 'cp.reduce.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.reduce.async.bulk.tensor'", 8, 0, Stage::Form),
     sm(
@@ -528,11 +532,11 @@ const G110: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G111: &[Gate] = &[
+const G112: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
 ];
-const G112: &[Gate] = &[
+const G113: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
     sm(
@@ -541,7 +545,7 @@ const G112: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G113: &[Gate] = &[
+const G114: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
     sm(
@@ -550,7 +554,7 @@ const G113: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G114: &[Gate] = &[
+const G115: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
     sm(
@@ -559,54 +563,54 @@ const G114: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G115: &[Gate] = &[
+const G116: &[Gate] = &[
     sm("Feature 'createpolicy.range'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'createpolicy.range'", 7, 4, Stage::Form),
 ];
-const G116: &[Gate] = &[
+const G117: &[Gate] = &[
     sm("Feature 'createpolicy.fractional'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'createpolicy.fractional'", 7, 4, Stage::Form),
 ];
-const G117: &[Gate] = &[
+const G118: &[Gate] = &[
     sm("Feature 'createpolicy.cvt'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'createpolicy.cvt'", 7, 4, Stage::Form),
 ];
-const G118: &[Gate] = &[ptx("Feature 'cvt.ftz with 64 bits'", 1, 5, Stage::Form)];
-const G119: &[Gate] = &[
+const G119: &[Gate] = &[ptx("Feature 'cvt.ftz with 64 bits'", 1, 5, Stage::Form)];
+const G120: &[Gate] = &[
     sm("Feature 'cvt with {types}'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with {types}'", 7, 8, Stage::Form),
 ];
-const G120: &[Gate] = &[ptx("Feature 'cvt.ftz from 8 bits'", 1, 5, Stage::Form)];
-const G121: &[Gate] = &[
+const G121: &[Gate] = &[ptx("Feature 'cvt.ftz from 8 bits'", 1, 5, Stage::Form)];
+const G122: &[Gate] = &[
     sm("Feature 'cvt with .f32.bf16.ftz'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .f32.bf16.ftz'", 7, 8, Stage::Form),
 ];
-const G122: &[Gate] = &[
+const G123: &[Gate] = &[
     sm("Feature 'cvt with .f32.bf16'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'cvt with .f32.bf16'", 7, 1, Stage::Form),
 ];
-const G123: &[Gate] =
+const G124: &[Gate] =
     &[ptx("Feature '.relu'", 7, 0, Stage::Token), sm("Modifier '.relu'", &[Target::sm(80)], Stage::Form)];
-const G124: &[Gate] = &[
+const G125: &[Gate] = &[
     ptx("Feature '.satfinite'", 6, 0, Stage::Token),
     sm("Feature '.satfinite'", &[Target::sm(70)], Stage::Token),
 ];
-const G125: &[Gate] = &[ptx("Modifier '.satfinite' on 'cvt{types}'", 8, 1, Stage::Form)];
-const G126: &[Gate] =
+const G126: &[Gate] = &[ptx("Modifier '.satfinite' on 'cvt{types}'", 8, 1, Stage::Form)];
+const G127: &[Gate] =
     &[sm("Feature '.tf32'", &[Target::sm(80)], Stage::Token), ptx("Feature '.tf32'", 7, 0, Stage::Token)];
-const G127: &[Gate] = &[
+const G128: &[Gate] = &[
     ptx("Modifier '.satfinite on this conversion'", 8, 6, Stage::Form),
     sm("Modifier '.satfinite on this conversion'", &[Target::sm(100)], Stage::Form),
 ];
-const G128: &[Gate] = &[
+const G129: &[Gate] = &[
     sm("Feature 'cvt with .tf32.f32 and this rounding'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .tf32.f32 and this rounding'", 7, 8, Stage::Form),
 ];
-const G129: &[Gate] = &[
+const G130: &[Gate] = &[
     sm("Feature 'cvt{types}'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'cvt{types}'", 7, 0, Stage::Form),
 ];
-const G130: &[Gate] = &[
+const G131: &[Gate] = &[
     ptx("Feature '.rs'", 8, 7, Stage::Form),
     sm(
         "Feature '.rs'",
@@ -618,11 +622,11 @@ const G130: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G131: &[Gate] = &[
+const G132: &[Gate] = &[
     since("Feature 'cvt{types}'", 8, 1, [89, 90], Stage::Form),
     ptx("Feature 'cvt{types}'", 7, 8, Stage::Form),
 ];
-const G132: &[Gate] = &[
+const G133: &[Gate] = &[
     ptx("Feature 'cvt{types}'", 8, 6, Stage::Form),
     sm(
         "Feature 'cvt{types}'",
@@ -634,7 +638,7 @@ const G132: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G133: &[Gate] = &[
+const G134: &[Gate] = &[
     ptx("Feature 'cvt with .ue8m0x2'", 8, 6, Stage::Form),
     sm(
         "Instruction 'cvt with .ue8m0x2'",
@@ -646,86 +650,86 @@ const G133: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G134: &[Gate] =
-    &[sm("Feature 'cvt.pack'", &[Target::sm(72)], Stage::Form), ptx("Feature 'cvt.pack'", 6, 5, Stage::Form)];
 const G135: &[Gate] =
-    &[sm("Feature '.u2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u2'", 6, 5, Stage::Token)];
+    &[sm("Feature 'cvt.pack'", &[Target::sm(72)], Stage::Form), ptx("Feature 'cvt.pack'", 6, 5, Stage::Form)];
 const G136: &[Gate] =
-    &[sm("Feature '.s2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s2'", 6, 5, Stage::Token)];
+    &[sm("Feature '.u2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u2'", 6, 5, Stage::Token)];
 const G137: &[Gate] =
-    &[sm("Feature '.u4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u4'", 6, 3, Stage::Token)];
+    &[sm("Feature '.s2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s2'", 6, 5, Stage::Token)];
 const G138: &[Gate] =
+    &[sm("Feature '.u4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u4'", 6, 3, Stage::Token)];
+const G139: &[Gate] =
     &[sm("Feature '.s4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s4'", 6, 3, Stage::Token)];
-const G139: &[Gate] = &[ptx("Feature '::entry'", 8, 3, Stage::Token)];
-const G140: &[Gate] = &[ptx("Feature 'cvta/isspacep with .const state space'", 3, 1, Stage::Form)];
-const G141: &[Gate] = &[
+const G140: &[Gate] = &[ptx("Feature '::entry'", 8, 3, Stage::Token)];
+const G141: &[Gate] = &[ptx("Feature 'cvta/isspacep with .const state space'", 3, 1, Stage::Form)];
+const G142: &[Gate] = &[
     sm("Feature 'cvta/isspacep with .param state space'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'cvta/isspacep with .param state space'", 7, 7, Stage::Form),
 ];
-const G142: &[Gate] =
+const G143: &[Gate] =
     &[sm("Instruction 'cvta'", &[Target::sm(20)], Stage::Form), ptx("Feature 'cvta'", 2, 0, Stage::Form)];
-const G143: &[Gate] = &[
+const G144: &[Gate] = &[
     sm("Instruction 'cvta.to'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'cvta.to'", 2, 0, Stage::Form),
 ];
-const G144: &[Gate] =
+const G145: &[Gate] =
     &[sm("Feature 'discard'", &[Target::sm(80)], Stage::Form), ptx("Feature 'discard'", 7, 4, Stage::Form)];
-const G145: &[Gate] = &[until("Feature 'div'", 1, 4, 0, Stage::Form)];
-const G146: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Result)];
-const G147: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G148: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Result)];
-const G149: &[Gate] = &[ptx("Feature 'div.full'", 1, 4, Stage::Form)];
-const G150: &[Gate] =
-    &[sm("Instruction 'dp2a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp2a'", 5, 0, Stage::Form)];
+const G146: &[Gate] = &[until("Feature 'div'", 1, 4, 0, Stage::Form)];
+const G147: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G148: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G149: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Result)];
+const G150: &[Gate] = &[ptx("Feature 'div.full'", 1, 4, Stage::Form)];
 const G151: &[Gate] =
-    &[sm("Instruction 'dp4a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp4a'", 5, 0, Stage::Form)];
+    &[sm("Instruction 'dp2a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp2a'", 5, 0, Stage::Form)];
 const G152: &[Gate] =
+    &[sm("Instruction 'dp4a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp4a'", 5, 0, Stage::Form)];
+const G153: &[Gate] =
     &[ptx("Feature 'elect'", 8, 0, Stage::Form), sm("Feature 'elect'", &[Target::sm(90)], Stage::Form)];
-const G153: &[Gate] = &[until("Feature 'ex2'", 1, 4, 0, Stage::Form)];
-const G154: &[Gate] = &[
+const G154: &[Gate] = &[until("Feature 'ex2'", 1, 4, 0, Stage::Form)];
+const G155: &[Gate] = &[
     sm("Feature 'ex2.f16/f16x2'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ex2.f16/f16x2'", 7, 0, Stage::Form),
 ];
-const G155: &[Gate] = &[
+const G156: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'ex2.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'ex2.bf16'", 7, 8, Stage::Form),
 ];
-const G156: &[Gate] = &[
+const G157: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'ex2.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'ex2.bf16x2'", 7, 8, Stage::Form),
 ];
-const G157: &[Gate] =
-    &[ptx("Feature '.sc'", 6, 0, Stage::Result), sm("Feature '.sc'", &[Target::sm(70)], Stage::Result)];
 const G158: &[Gate] =
+    &[ptx("Feature '.sc'", 6, 0, Stage::Result), sm("Feature '.sc'", &[Target::sm(70)], Stage::Result)];
+const G159: &[Gate] =
     &[sm("Modifier '.async'", &[Target::sm(90)], Stage::Token), ptx("Modifier '.async'", 8, 0, Stage::Token)];
-const G159: &[Gate] = &[
+const G160: &[Gate] = &[
     sm("Feature 'fence with .acquire or .release'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'fence with .acquire or .release'", 8, 6, Stage::Form),
 ];
-const G160: &[Gate] = &[
+const G161: &[Gate] = &[
     ptx("Feature 'fence instruction'", 6, 0, Stage::Form),
     sm("Feature 'fence instruction'", &[Target::sm(70)], Stage::Form),
 ];
-const G161: &[Gate] = &[
+const G162: &[Gate] = &[
     sm("Feature '.sync_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.sync_restrict'", 8, 6, Stage::Token),
 ];
-const G162: &[Gate] = &[
+const G163: &[Gate] = &[
     sm("Feature '.op_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.op_restrict'", 8, 0, Stage::Token),
 ];
-const G163: &[Gate] =
+const G164: &[Gate] =
     &[sm("Modifier '.alias'", &[Target::sm(60)], Stage::Token), ptx("Modifier '.alias'", 7, 5, Stage::Token)];
-const G164: &[Gate] = &[
+const G165: &[Gate] = &[
     ptx("Feature 'fence.proxy'", 7, 5, Stage::Form),
     sm("Feature 'fence.proxy'", &[Target::sm(70)], Stage::Form),
 ];
-const G165: &[Gate] = &[
+const G166: &[Gate] = &[
     ptx("Feature 'fence.proxy with unidirection proxy fence'", 8, 3, Stage::Early),
     sm(
         "Instruction 'fence.proxy with unidirection proxy fence'",
@@ -733,102 +737,106 @@ const G165: &[Gate] = &[
         Stage::Early,
     ),
 ];
-const G166: &[Gate] = &[sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late)];
-const G167: &[Gate] = &[sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G168: &[Gate] = &[ptx("Feature 'fma.f32'", 2, 0, Stage::Result)];
-const G169: &[Gate] = &[
+const G167: &[Gate] = &[sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late)];
+const G168: &[Gate] = &[sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G169: &[Gate] = &[ptx("Feature 'fma.f32'", 2, 0, Stage::Result)];
+const G170: &[Gate] = &[
     sm("Feature 'fma.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32x2'", 8, 6, Stage::Form),
 ];
-const G170: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
-const G171: &[Gate] =
+const G171: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
+const G172: &[Gate] =
     &[sm("Modifier '.oob'", &[Target::sm(90)], Stage::Token), ptx("Feature '.oob'", 8, 1, Stage::Token)];
-const G172: &[Gate] = &[
+const G173: &[Gate] = &[
     sm("Feature 'fma.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.f16'", 8, 6, Stage::Form),
 ];
-const G173: &[Gate] = &[
+const G174: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'fma.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G174: &[Gate] = &[
+const G175: &[Gate] = &[
     ptx("Feature 'fma.f32'", 2, 0, Stage::Result),
     sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late),
 ];
-const G175: &[Gate] =
-    &[sm("Instruction 'fns'", &[Target::sm(30)], Stage::Form), ptx("Feature 'fns'", 6, 0, Stage::Form)];
 const G176: &[Gate] = &[
+    ptx("Feature 'fma{types}'", 9, 4, Stage::Form),
+    sm("Feature 'fma{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
+];
+const G177: &[Gate] =
+    &[sm("Instruction 'fns'", &[Target::sm(30)], Stage::Form), ptx("Feature 'fns'", 6, 0, Stage::Form)];
+const G178: &[Gate] = &[
     sm("Feature 'getctarank'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'getctarank'", 7, 8, Stage::Form),
 ];
-const G177: &[Gate] = &[
+const G179: &[Gate] = &[
     sm("Modifier '.launch_dependents'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.launch_dependents'", 7, 8, Stage::Token),
 ];
-const G178: &[Gate] =
+const G180: &[Gate] =
     &[sm("Modifier '.wait'", &[Target::sm(90)], Stage::Token), ptx("Modifier '.wait'", 7, 8, Stage::Token)];
-const G179: &[Gate] = &[
+const G181: &[Gate] = &[
     ptx("Feature 'griddepcontrol'", 7, 8, Stage::Form),
     sm("Feature 'griddepcontrol'", &[Target::sm(90)], Stage::Form),
 ];
-const G180: &[Gate] = &[
+const G182: &[Gate] = &[
     sm("Instruction 'isspacep'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'isspacep'", 2, 0, Stage::Form),
 ];
-const G181: &[Gate] = &[
+const G183: &[Gate] = &[
     sm("Instruction 'istypep'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'istypep'", 4, 0, Stage::Form),
 ];
-const G182: &[Gate] =
+const G184: &[Gate] =
     &[ptx("Feature '.weak'", 6, 0, Stage::Result), sm("Feature '.weak'", &[Target::sm(70)], Stage::Result)];
-const G183: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
-const G184: &[Gate] = &[
+const G185: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
+const G186: &[Gate] = &[
     sm("Instruction 'ld'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G185: &[Gate] = &[
+const G187: &[Gate] = &[
     ptx("Feature '256 bit wide load/store'", 8, 8, Stage::Form),
     sm("Feature '256 bit wide load/store'", &[Target::sm(100)], Stage::Form),
 ];
-const G186: &[Gate] = &[
+const G188: &[Gate] = &[
     sm("Feature 'generic addressing'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'generic addressing'", 2, 0, Stage::Form),
 ];
-const G187: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
-const G188: &[Gate] = &[
+const G189: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
+const G190: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_normal' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G189: &[Gate] = &[
+const G191: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_unchanged' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G190: &[Gate] = &[
+const G192: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_first' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G191: &[Gate] = &[
+const G193: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_last' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G192: &[Gate] = &[
+const G194: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.no_allocate' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G193: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
-const G194: &[Gate] =
+const G195: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
+const G196: &[Gate] =
     &[ptx("Feature '.mmio'", 8, 2, Stage::Token), sm("Feature '.mmio'", &[Target::sm(70)], Stage::Token)];
-const G195: &[Gate] =
+const G197: &[Gate] =
     &[sm("Instruction 'ld.nc'", &[Target::sm(32)], Stage::Token), ptx("Feature '.nc'", 3, 1, Stage::Token)];
-const G196: &[Gate] = &[
+const G198: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.m8n8'", 6, 5, Stage::Form),
     sm("Modifier '.m8n8'", &[Target::sm(75)], Stage::Form),
 ];
-const G197: &[Gate] = &[
+const G199: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Modifier '.m8n16' on 'ldmatrix'", 8, 6, Stage::Form),
@@ -842,12 +850,12 @@ const G197: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G198: &[Gate] = &[sm(
+const G200: &[Gate] = &[sm(
     "Feature '.m16n16'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
     Stage::Token,
 )];
-const G199: &[Gate] = &[
+const G201: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.b8x16'", 8, 6, Stage::Form),
@@ -861,7 +869,7 @@ const G199: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G200: &[Gate] = &[
+const G202: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.m16n16'", 8, 6, Stage::Form),
@@ -875,85 +883,85 @@ const G200: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G201: &[Gate] =
-    &[sm("Instruction 'ldu'", &[Target::sm(20)], Stage::Form), ptx("Feature 'ldu'", 2, 0, Stage::Form)];
-const G202: &[Gate] = &[until("Feature 'lg2'", 1, 4, 0, Stage::Form)];
 const G203: &[Gate] =
+    &[sm("Instruction 'ldu'", &[Target::sm(20)], Stage::Form), ptx("Feature 'ldu'", 2, 0, Stage::Form)];
+const G204: &[Gate] = &[until("Feature 'lg2'", 1, 4, 0, Stage::Form)];
+const G205: &[Gate] =
     &[sm("Instruction 'lop3'", &[Target::sm(50)], Stage::Form), ptx("Feature 'lop3'", 4, 3, Stage::Form)];
-const G204: &[Gate] = &[
+const G206: &[Gate] = &[
     sm("Instruction 'lop3.<BoolOp>'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'lop3.<BoolOp>'", 8, 2, Stage::Form),
 ];
-const G205: &[Gate] = &[until("Feature 'mad'", 3, 2, 20, Stage::Form)];
-const G206: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G207: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G208: &[Gate] =
-    &[sm("Instruction 'mad.cc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'mad.cc'", 3, 0, Stage::Form)];
-const G209: &[Gate] =
-    &[sm("Instruction 'madc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'madc'", 3, 0, Stage::Form)];
+const G207: &[Gate] = &[until("Feature 'mad'", 3, 2, 20, Stage::Form)];
+const G208: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G209: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
 const G210: &[Gate] =
-    &[sm("Feature 'mapa'", &[Target::sm(90)], Stage::Form), ptx("Feature 'mapa'", 7, 8, Stage::Form)];
+    &[sm("Instruction 'mad.cc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'mad.cc'", 3, 0, Stage::Form)];
 const G211: &[Gate] =
-    &[ptx("Feature 'match'", 6, 0, Stage::Form), sm("Instruction 'match'", &[Target::sm(70)], Stage::Form)];
+    &[sm("Instruction 'madc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'madc'", 3, 0, Stage::Form)];
 const G212: &[Gate] =
+    &[sm("Feature 'mapa'", &[Target::sm(90)], Stage::Form), ptx("Feature 'mapa'", 7, 8, Stage::Form)];
+const G213: &[Gate] =
+    &[ptx("Feature 'match'", 6, 0, Stage::Form), sm("Instruction 'match'", &[Target::sm(70)], Stage::Form)];
+const G214: &[Gate] =
     &[ptx("Feature '.NaN'", 7, 0, Stage::Late), sm("Modifier '.NaN'", &[Target::sm(80)], Stage::Late)];
-const G213: &[Gate] = &[
+const G215: &[Gate] = &[
     ptx("Feature '.xorsign'", 7, 2, Stage::Late),
     sm("Modifier '.xorsign'", &[Target::sm(86)], Stage::Late),
 ];
-const G214: &[Gate] =
+const G216: &[Gate] =
     &[sm("Feature '.abs'", &[Target::sm(86)], Stage::Token), ptx("Feature '.abs'", 7, 2, Stage::Token)];
-const G215: &[Gate] = &[
+const G217: &[Gate] = &[
     sm("Feature 'max.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'max.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G216: &[Gate] = &[
+const G218: &[Gate] = &[
     sm("Feature 'max.f16 or max.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'max.f16 or max.f16x2'", 7, 0, Stage::Late),
 ];
-const G217: &[Gate] = &[
+const G219: &[Gate] = &[
     ptx("Feature 'max.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G218: &[Gate] = &[
+const G220: &[Gate] = &[
     ptx("Feature 'max.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G219: &[Gate] =
+const G221: &[Gate] =
     &[sm("Feature 'max.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'max.relu'", 8, 0, Stage::Form)];
-const G220: &[Gate] = &[
+const G222: &[Gate] = &[
     ptx("Feature 'mbarrier.init'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.init'", &[Target::sm(80)], Stage::Form),
 ];
-const G221: &[Gate] = &[
+const G223: &[Gate] = &[
     ptx("Feature 'mbarrier.inval'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.inval'", &[Target::sm(80)], Stage::Form),
 ];
-const G222: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
-const G223: &[Gate] = &[
+const G224: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
+const G225: &[Gate] = &[
     ptx("Feature 'mbarrier.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G224: &[Gate] = &[
+const G226: &[Gate] = &[
     ptx("Feature 'mbarrier.complete_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.complete_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G225: &[Gate] = &[
+const G227: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
 ];
-const G226: &[Gate] = &[
+const G228: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
 ];
-const G227: &[Gate] = &[
+const G229: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive'", 8, 6, Stage::Form),
 ];
-const G228: &[Gate] = &[
+const G230: &[Gate] = &[
     sm(
         "Feature 'mbarrier.arrive with count argument and without '.noComplete' modifier'",
         &[Target::sm(90)],
@@ -966,41 +974,41 @@ const G228: &[Gate] = &[
         Stage::Modifier,
     ),
 ];
-const G229: &[Gate] = &[
+const G231: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G230: &[Gate] = &[
+const G232: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G231: &[Gate] = &[
+const G233: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
 ];
-const G232: &[Gate] = &[
+const G234: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", 8, 6, Stage::Form),
 ];
-const G233: &[Gate] = &[
+const G235: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Form),
 ];
-const G234: &[Gate] = &[
+const G236: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
 ];
-const G235: &[Gate] = &[
+const G237: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop'", 8, 6, Stage::Form),
 ];
-const G236: &[Gate] = &[
+const G238: &[Gate] = &[
     sm(
         "Feature 'mbarrier.arrive_drop with count argument and without '.noComplete' modifier'",
         &[Target::sm(90)],
@@ -1013,181 +1021,181 @@ const G236: &[Gate] = &[
         Stage::Modifier,
     ),
 ];
-const G237: &[Gate] = &[
+const G239: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G238: &[Gate] = &[
+const G240: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G239: &[Gate] = &[
+const G241: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
 ];
-const G240: &[Gate] = &[
+const G242: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", 8, 6, Stage::Form),
 ];
-const G241: &[Gate] = &[
+const G243: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.test_wait'", &[Target::sm(80)], Stage::Form),
 ];
-const G242: &[Gate] = &[
+const G244: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait'", 8, 0, Stage::Form),
 ];
-const G243: &[Gate] = &[
+const G245: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait'", 8, 6, Stage::Form),
 ];
-const G244: &[Gate] = &[
+const G246: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait.parity'", 7, 1, Stage::Form),
     sm("Feature 'mbarrier.test_wait.parity'", &[Target::sm(80)], Stage::Form),
 ];
-const G245: &[Gate] = &[
+const G247: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait.parity'", 8, 0, Stage::Form),
 ];
-const G246: &[Gate] = &[
+const G248: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", 8, 6, Stage::Form),
 ];
-const G247: &[Gate] = &[
+const G249: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
 ];
-const G248: &[Gate] = &[
+const G250: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait'", 8, 0, Stage::Form),
 ];
-const G249: &[Gate] = &[
+const G251: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait'", 8, 6, Stage::Form),
 ];
-const G250: &[Gate] = &[
+const G252: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait.parity'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
 ];
-const G251: &[Gate] = &[
+const G253: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait.parity'", 8, 0, Stage::Form),
 ];
-const G252: &[Gate] = &[
+const G254: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", 8, 6, Stage::Form),
 ];
-const G253: &[Gate] = &[
+const G255: &[Gate] = &[
     ptx("Feature 'mbarrier.pending_count'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.pending_count'", &[Target::sm(80)], Stage::Form),
 ];
-const G254: &[Gate] = &[
+const G256: &[Gate] = &[
     ptx("Feature 'membar.sys'", 2, 0, Stage::Form),
     sm("Instruction 'membar.sys'", &[Target::sm(20)], Stage::Form),
 ];
-const G255: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
-const G256: &[Gate] = &[
+const G257: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
+const G258: &[Gate] = &[
     ptx("Feature 'membar.proxy'", 7, 5, Stage::Form),
     sm("Feature 'membar.proxy'", &[Target::sm(60)], Stage::Form),
 ];
-const G257: &[Gate] = &[
+const G259: &[Gate] = &[
     sm("Feature 'min.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'min.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G258: &[Gate] = &[
+const G260: &[Gate] = &[
     sm("Feature 'min.f16 or min.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'min.f16 or min.f16x2'", 7, 0, Stage::Late),
 ];
-const G259: &[Gate] = &[
+const G261: &[Gate] = &[
     ptx("Feature 'min.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G260: &[Gate] = &[
+const G262: &[Gate] = &[
     ptx("Feature 'min.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G261: &[Gate] =
+const G263: &[Gate] =
     &[sm("Feature 'min.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'min.relu'", 8, 0, Stage::Form)];
-const G262: &[Gate] = &[
+const G264: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.m8n8k4'", 6, 4, Stage::Form),
     sm("Feature '.m8n8k4'", &[Target::sm(70)], Stage::Form),
 ];
-const G263: &[Gate] =
+const G265: &[Gate] =
     &[ptx("Feature '.m16n8k8'", 6, 5, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(75)], Stage::Form)];
-const G264: &[Gate] = &[
+const G266: &[Gate] = &[
     ptx("Feature '.m16n8k16'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k16'", &[Target::sm(80)], Stage::Form),
 ];
-const G265: &[Gate] =
-    &[ptx("Feature 'mma'", 6, 4, Stage::Form), sm("Feature 'mma'", &[Target::sm(70)], Stage::Form)];
-const G266: &[Gate] =
-    &[ptx("Feature '.m16n8k8'", 7, 0, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(80)], Stage::Form)];
 const G267: &[Gate] =
+    &[ptx("Feature 'mma'", 6, 4, Stage::Form), sm("Feature 'mma'", &[Target::sm(70)], Stage::Form)];
+const G268: &[Gate] =
+    &[ptx("Feature '.m16n8k8'", 7, 0, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(80)], Stage::Form)];
+const G269: &[Gate] =
     &[ptx("Feature '.m16n8k4'", 7, 0, Stage::Form), sm("Feature '.m16n8k4'", &[Target::sm(80)], Stage::Form)];
-const G268: &[Gate] = &[
+const G270: &[Gate] = &[
     ptx("Feature '.m8n8k4 with double types'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k4 with double types'", &[Target::sm(80)], Stage::Form),
 ];
-const G269: &[Gate] = &[
+const G271: &[Gate] = &[
     ptx("Feature '.m16n8k4 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k4 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G270: &[Gate] = &[
+const G272: &[Gate] = &[
     ptx("Feature '.m16n8k8 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k8 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G271: &[Gate] = &[
+const G273: &[Gate] = &[
     ptx("Feature '.m16n8k16 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k16 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G272: &[Gate] =
+const G274: &[Gate] =
     &[ptx("Feature '.m8n8k16'", 6, 5, Stage::Form), sm("Feature '.m8n8k16'", &[Target::sm(75)], Stage::Form)];
-const G273: &[Gate] = &[
+const G275: &[Gate] = &[
     ptx("Feature '.m16n8k32'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k32'", &[Target::sm(80)], Stage::Form),
 ];
-const G274: &[Gate] =
+const G276: &[Gate] =
     &[ptx("Feature '.m8n8k32'", 6, 5, Stage::Form), sm("Feature '.m8n8k32'", &[Target::sm(75)], Stage::Form)];
-const G275: &[Gate] = &[
+const G277: &[Gate] = &[
     ptx("Feature '.m16n8k64'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k64'", &[Target::sm(80)], Stage::Form),
 ];
-const G276: &[Gate] =
+const G278: &[Gate] =
     &[sm("Feature '.b1'", &[Target::sm(75)], Stage::Token), ptx("Feature '.b1'", 6, 3, Stage::Token)];
-const G277: &[Gate] = &[
+const G279: &[Gate] = &[
     ptx("Modifier '.and' on 'mma'", 7, 1, Stage::Form),
     sm("Modifier '.and' on 'mma'", &[Target::sm(80)], Stage::Form),
 ];
-const G278: &[Gate] = &[
+const G280: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G279: &[Gate] = &[
+const G281: &[Gate] = &[
     ptx("Feature '.m16n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k128'", &[Target::sm(80)], Stage::Form),
 ];
-const G280: &[Gate] = &[
+const G282: &[Gate] = &[
     ptx("Feature '.m16n8k256'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k256'", &[Target::sm(80)], Stage::Form),
 ];
-const G281: &[Gate] = &[
+const G283: &[Gate] = &[
     ptx("Feature '.kind::f8f6f4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::f8f6f4'",
@@ -1199,11 +1207,11 @@ const G281: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G282: &[Gate] =
+const G284: &[Gate] =
     &[ptx("Feature 'mma with FP8 floating point type and .m16n8k16 shape'", 8, 7, Stage::Form)];
-const G283: &[Gate] =
+const G285: &[Gate] =
     &[ptx("Feature 'mma with FP8 floating point type and FP16 accumulation'", 8, 7, Stage::Form)];
-const G284: &[Gate] = &[
+const G286: &[Gate] = &[
     ptx("Feature '.kind::f8f6f4'", 8, 6, Stage::Form),
     sm(
         "Feature '.kind::f8f6f4'",
@@ -1215,11 +1223,11 @@ const G284: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G285: &[Gate] = &[
+const G287: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G286: &[Gate] = &[
+const G288: &[Gate] = &[
     ptx("Feature 'mma with with FP6/FP4 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with FP6/FP4 floating point type'",
@@ -1227,17 +1235,17 @@ const G286: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G287: &[Gate] = &[
+const G289: &[Gate] = &[
     ptx("Feature '.sp::ordered_metadata'", 8, 5, Stage::Token),
     sm("Feature '.sp::ordered_metadata'", &[Target::sm(80)], Stage::Token),
 ];
-const G288: &[Gate] = &[
+const G290: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
     sm("Feature 'Sparse MMA'", &[Target::sm(80)], Stage::Form),
 ];
-const G289: &[Gate] = &[
+const G291: &[Gate] = &[
     ptx("Feature 'mma with with F16 accumulator and F8 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with F16 accumulator and F8 floating point type'",
@@ -1245,7 +1253,7 @@ const G289: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G290: &[Gate] = &[
+const G292: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
@@ -1253,7 +1261,7 @@ const G290: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G291: &[Gate] = &[
+const G293: &[Gate] = &[
     ptx("Feature '.kind::mxf4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::mxf4'",
@@ -1265,7 +1273,7 @@ const G291: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G292: &[Gate] = &[
+const G294: &[Gate] = &[
     ptx("Feature '.block_scale'", 8, 6, Stage::Token),
     sm(
         "Feature '.block_scale'",
@@ -1277,7 +1285,7 @@ const G292: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G293: &[Gate] = &[
+const G295: &[Gate] = &[
     ptx("Feature '.scale_vec::2X'", 8, 6, Stage::Token),
     sm(
         "Feature '.scale_vec::2X'",
@@ -1291,11 +1299,11 @@ const G293: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G294: &[Gate] = &[
+const G296: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
     sm("Instruction 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
 ];
-const G295: &[Gate] = &[
+const G297: &[Gate] = &[
     ptx("Feature '.kind::mxf4nvf4'", 8, 7, Stage::Token),
     sm(
         "Feature '.kind::mxf4nvf4'",
@@ -1307,7 +1315,7 @@ const G295: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G296: &[Gate] = &[
+const G298: &[Gate] = &[
     ptx("Feature '.scale_vec::4X'", 8, 7, Stage::Token),
     sm(
         "Feature '.scale_vec::4X'",
@@ -1321,8 +1329,8 @@ const G296: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G297: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
-const G298: &[Gate] = &[
+const G299: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
+const G300: &[Gate] = &[
     ptx("Feature '.kind::mxf8f6f4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::mxf8f6f4'",
@@ -1334,7 +1342,7 @@ const G298: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G299: &[Gate] = &[
+const G301: &[Gate] = &[
     ptx("Feature '.scale_vec::1X'", 8, 6, Stage::Token),
     sm(
         "Feature '.scale_vec::1X'",
@@ -1348,7 +1356,7 @@ const G299: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G300: &[Gate] = &[
+const G302: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
     sm("Instruction 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
     sm(
@@ -1357,34 +1365,38 @@ const G300: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G301: &[Gate] = &[
+const G303: &[Gate] = &[
     sm("Feature 'movmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'movmatrix'", 7, 8, Stage::Form),
 ];
-const G302: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G303: &[Gate] = &[
+const G304: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G305: &[Gate] = &[
     sm("Feature 'mul.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'mul.f32x2'", 8, 6, Stage::Form),
 ];
-const G304: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G305: &[Gate] = &[
+const G306: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G307: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16'", 7, 8, Stage::Form),
 ];
-const G306: &[Gate] = &[
+const G308: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16x2'", 7, 8, Stage::Form),
 ];
-const G307: &[Gate] = &[
+const G309: &[Gate] = &[
+    ptx("Feature 'mul{types}'", 9, 4, Stage::Form),
+    sm("Feature 'mul{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
+];
+const G310: &[Gate] = &[
     sm("Feature 'multimem.ld_reduce'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.ld_reduce'", 8, 1, Stage::Form),
 ];
-const G308: &[Gate] = &[
+const G311: &[Gate] = &[
     sm(
         "Feature '.e5m2'",
         &[
@@ -1397,7 +1409,7 @@ const G308: &[Gate] = &[
     ),
     ptx("Feature '.e5m2'", 8, 6, Stage::Form),
 ];
-const G309: &[Gate] = &[
+const G312: &[Gate] = &[
     sm(
         "Feature '.e5m2x2'",
         &[
@@ -1410,7 +1422,7 @@ const G309: &[Gate] = &[
     ),
     ptx("Feature '.e5m2x2'", 8, 6, Stage::Form),
 ];
-const G310: &[Gate] = &[
+const G313: &[Gate] = &[
     sm(
         "Feature '.e5m2x4'",
         &[
@@ -1423,7 +1435,7 @@ const G310: &[Gate] = &[
     ),
     ptx("Feature '.e5m2x4'", 8, 6, Stage::Form),
 ];
-const G311: &[Gate] = &[
+const G314: &[Gate] = &[
     sm(
         "Feature '.e4m3'",
         &[
@@ -1436,7 +1448,7 @@ const G311: &[Gate] = &[
     ),
     ptx("Feature '.e4m3'", 8, 6, Stage::Form),
 ];
-const G312: &[Gate] = &[
+const G315: &[Gate] = &[
     sm(
         "Feature '.e4m3x2'",
         &[
@@ -1449,7 +1461,7 @@ const G312: &[Gate] = &[
     ),
     ptx("Feature '.e4m3x2'", 8, 6, Stage::Form),
 ];
-const G313: &[Gate] = &[
+const G316: &[Gate] = &[
     sm(
         "Feature '.e4m3x4'",
         &[
@@ -1462,98 +1474,102 @@ const G313: &[Gate] = &[
     ),
     ptx("Feature '.e4m3x4'", 8, 6, Stage::Form),
 ];
-const G314: &[Gate] = &[
+const G317: &[Gate] = &[
     sm("Modifier '.acc::f32'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.acc::f32'", 8, 2, Stage::Form),
 ];
-const G315: &[Gate] = &[
+const G318: &[Gate] = &[
     sm("Feature 'multimem.st'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.st'", 8, 1, Stage::Form),
 ];
-const G316: &[Gate] = &[
+const G319: &[Gate] = &[
     sm("Feature 'multimem.red'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.red'", 8, 1, Stage::Form),
 ];
-const G317: &[Gate] = &[
+const G320: &[Gate] = &[
     sm("Instruction 'nanosleep'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'nanosleep'", 6, 2, Stage::Form),
 ];
-const G318: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
-const G319: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
-const G320: &[Gate] = &[
+const G321: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
+const G322: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
+const G323: &[Gate] = &[
     ptx("Feature 'pmevent.mask'", 3, 0, Stage::Form),
     sm("Feature 'pmevent.mask'", &[Target::sm(20)], Stage::Form),
 ];
-const G321: &[Gate] =
+const G324: &[Gate] =
     &[sm("Instruction 'popc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'popc'", 2, 0, Stage::Form)];
-const G322: &[Gate] = &[
+const G325: &[Gate] = &[
     sm("Instruction 'prefetch'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetch'", 2, 0, Stage::Form),
 ];
-const G323: &[Gate] = &[
+const G326: &[Gate] = &[
     ptx("Modifier 'cache eviction priority' on 'prefetch'", 7, 4, Stage::Token),
     sm("Modifier 'cache eviction priority' on 'prefetch'", &[Target::sm(80)], Stage::Token),
 ];
-const G324: &[Gate] = &[
+const G327: &[Gate] = &[
     sm("Modifier '.tensormap'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.tensormap'", 8, 0, Stage::Token),
 ];
-const G325: &[Gate] = &[
+const G328: &[Gate] = &[
     sm("Instruction 'prefetchu'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetchu'", 2, 0, Stage::Form),
 ];
-const G326: &[Gate] =
+const G329: &[Gate] =
     &[sm("Instruction 'prmt'", &[Target::sm(20)], Stage::Form), ptx("Feature 'prmt'", 2, 0, Stage::Form)];
-const G327: &[Gate] = &[until("Feature 'rcp'", 1, 4, 0, Stage::Form)];
-const G328: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Result)];
-const G329: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G330: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Result)];
-const G331: &[Gate] = &[
+const G330: &[Gate] = &[until("Feature 'rcp'", 1, 4, 0, Stage::Form)];
+const G331: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G332: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G333: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Result)];
+const G334: &[Gate] = &[
     ptx("Feature 'rcp.approx.f64'", 2, 1, Stage::Form),
     sm("Instruction 'rcp.approx.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G332: &[Gate] =
+const G335: &[Gate] =
     &[ptx("Feature 'red'", 1, 2, Stage::Form), sm("Instruction 'red'", &[Target::sm(11)], Stage::Form)];
-const G333: &[Gate] = &[
+const G336: &[Gate] = &[
     ptx("Feature 'red with .noftz and .f32'", 9, 4, Stage::Form),
     sm("Feature 'red with .noftz and .f32'", &[Target::sm(90)], Stage::Form),
 ];
-const G334: &[Gate] = &[
+const G337: &[Gate] = &[
     ptx("Feature 'red'", 1, 2, Stage::Form),
     sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
     sm("Instruction '{atomic}'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction '{atomic}'", 2, 0, Stage::Form),
 ];
-const G335: &[Gate] = &[
+const G338: &[Gate] = &[
     sm("Feature 'red instruction with vector types'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'red instruction with vector types'", 8, 1, Stage::Form),
 ];
-const G336: &[Gate] = &[
+const G339: &[Gate] = &[
     sm("Feature 'red.async'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'red.async'", 8, 1, Stage::Form),
 ];
-const G337: &[Gate] = &[
+const G340: &[Gate] = &[
     sm("Feature 'st.async/red.async with .mmio modifier'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .mmio modifier'", 8, 7, Stage::Form),
 ];
-const G338: &[Gate] = &[
+const G341: &[Gate] = &[
     sm("Feature 'st.async/red.async with .release modifier'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .release modifier'", 8, 7, Stage::Form),
 ];
-const G339: &[Gate] =
+const G342: &[Gate] =
     &[sm("Feature 'redux'", &[Target::sm(80)], Stage::Form), ptx("Feature 'redux'", 7, 0, Stage::Form)];
-const G340: &[Gate] = &[
+const G343: &[Gate] = &[
     sm("Instruction 'redux.f32'", &[Target::new(100, Suffix::Family)], Stage::Form),
     ptx("Instruction 'redux.f32'", 8, 6, Stage::Form),
 ];
-const G341: &[Gate] = &[until("Feature 'rsqrt'", 1, 4, 0, Stage::Form)];
-const G342: &[Gate] = &[
+const G344: &[Gate] = &[until("Feature 'rsqrt'", 1, 4, 0, Stage::Form)];
+const G345: &[Gate] = &[
     ptx("Feature 'rsqrt.approx.ftz.f64'", 4, 0, Stage::Form),
     sm("Instruction 'rsqrt.approx.ftz.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G343: &[Gate] =
+const G346: &[Gate] = &[
+    ptx("Feature 'set{types}'", 9, 4, Stage::Form),
+    sm("Instruction 'set{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
+];
+const G347: &[Gate] =
     &[sm("Feature 'set.bf16'", &[Target::sm(90)], Stage::Form), ptx("Feature 'set.bf16'", 7, 8, Stage::Form)];
-const G344: &[Gate] = &[
+const G348: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Late),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Late),
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
@@ -1563,7 +1579,7 @@ const G344: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G345: &[Gate] = &[
+const G349: &[Gate] = &[
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
     sm(
         "Feature 'half precision floating point set instruction with integer result'",
@@ -1571,11 +1587,11 @@ const G345: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G346: &[Gate] = &[
+const G350: &[Gate] = &[
     sm("Feature 'set.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'set.bf16x2'", 7, 8, Stage::Form),
 ];
-const G347: &[Gate] = &[
+const G351: &[Gate] = &[
     ptx("Feature 'setmaxnreg.inc'", 8, 0, Stage::Form),
     sm(
         "Instruction 'setmaxnreg.inc'",
@@ -1588,7 +1604,7 @@ const G347: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G348: &[Gate] = &[
+const G352: &[Gate] = &[
     ptx("Feature 'setmaxnreg.dec'", 8, 0, Stage::Form),
     sm(
         "Instruction 'setmaxnreg.dec'",
@@ -1601,77 +1617,77 @@ const G348: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G349: &[Gate] = &[
+const G353: &[Gate] = &[
     sm("Feature 'setp.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16'", 7, 8, Stage::Form),
 ];
-const G350: &[Gate] = &[
+const G354: &[Gate] = &[
     sm("Feature 'setp.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16x2'", 7, 8, Stage::Form),
 ];
-const G351: &[Gate] =
+const G355: &[Gate] =
     &[sm("Instruction 'shf'", &[Target::sm(32)], Stage::Form), ptx("Feature 'shf'", 3, 1, Stage::Form)];
-const G352: &[Gate] = &[
+const G356: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Result),
     ptx("Feature 'shfl'", 3, 0, Stage::Result),
     until("Instruction 'shfl' without '.sync'", 6, 4, 70, Stage::Result),
 ];
-const G353: &[Gate] = &[
+const G357: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Result),
     ptx("Feature 'shfl'", 3, 0, Stage::Result),
     ptx("Feature 'shfl.sync'", 6, 0, Stage::Result),
 ];
-const G354: &[Gate] = &[until("Feature 'sin'", 1, 4, 0, Stage::Form)];
-const G355: &[Gate] = &[until("Feature 'sqrt'", 1, 4, 0, Stage::Form)];
-const G356: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Result)];
-const G357: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G358: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Result)];
-const G359: &[Gate] = &[
+const G358: &[Gate] = &[until("Feature 'sin'", 1, 4, 0, Stage::Form)];
+const G359: &[Gate] = &[until("Feature 'sqrt'", 1, 4, 0, Stage::Form)];
+const G360: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G361: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G362: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Result)];
+const G363: &[Gate] = &[
     sm("Instruction 'st'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G360: &[Gate] = &[
+const G364: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_normal' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G361: &[Gate] = &[
+const G365: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_unchanged' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G362: &[Gate] = &[
+const G366: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_first' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G363: &[Gate] = &[
+const G367: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_last' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G364: &[Gate] = &[
+const G368: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.no_allocate' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G365: &[Gate] =
+const G369: &[Gate] =
     &[sm("Feature 'st.async'", &[Target::sm(90)], Stage::Form), ptx("Feature 'st.async'", 8, 1, Stage::Form)];
-const G366: &[Gate] = &[
+const G370: &[Gate] = &[
     sm("Feature 'st.async/red.async with .global state space'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .global state space'", 8, 7, Stage::Form),
 ];
-const G367: &[Gate] = &[
+const G371: &[Gate] = &[
     sm("Feature 'stackrestore'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stackrestore'", 7, 3, Stage::Form),
 ];
-const G368: &[Gate] = &[
+const G372: &[Gate] = &[
     sm("Feature 'stacksave'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stacksave'", 7, 3, Stage::Form),
 ];
-const G369: &[Gate] =
+const G373: &[Gate] =
     &[sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form), ptx("Feature 'stmatrix'", 7, 8, Stage::Form)];
-const G370: &[Gate] = &[sm(
+const G374: &[Gate] = &[sm(
     "Feature '.m16n8'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
     Stage::Token,
 )];
-const G371: &[Gate] = &[
+const G375: &[Gate] = &[
     sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'stmatrix'", 7, 8, Stage::Form),
     ptx("Feature '.m16n8'", 8, 6, Stage::Form),
@@ -1685,82 +1701,86 @@ const G371: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G372: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G373: &[Gate] = &[
+const G376: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G377: &[Gate] = &[
     sm("Feature 'sub.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32x2'", 8, 6, Stage::Form),
 ];
-const G374: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G375: &[Gate] = &[
+const G378: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G379: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16'", 7, 8, Stage::Form),
 ];
-const G376: &[Gate] = &[
+const G380: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16x2'", 7, 8, Stage::Form),
 ];
-const G377: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
-const G378: &[Gate] = &[
+const G381: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
+const G382: &[Gate] = &[
     sm("Feature 'sub.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.f16'", 8, 6, Stage::Form),
 ];
-const G379: &[Gate] = &[
+const G383: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G380: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
-const G381: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
-const G382: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
-const G383: &[Gate] = &[
+const G384: &[Gate] = &[
+    ptx("Feature 'sub{types}'", 9, 4, Stage::Form),
+    sm("Feature 'sub{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
+];
+const G385: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
+const G386: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
+const G387: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
+const G388: &[Gate] = &[
     sm("Instruction 'suld'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G384: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
-const G385: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
-const G386: &[Gate] = &[
+const G389: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
+const G390: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
+const G391: &[Gate] = &[
     ptx("Feature '64-bit min/max operation on sured.b'", 8, 1, Stage::Form),
     sm("Feature '64-bit min/max operation on sured.b'", &[Target::sm(50)], Stage::Form),
 ];
-const G387: &[Gate] = &[sm("Instruction 'sured.b'", &[Target::sm(20)], Stage::Form)];
-const G388: &[Gate] = &[
+const G392: &[Gate] = &[sm("Instruction 'sured.b'", &[Target::sm(20)], Stage::Form)];
+const G393: &[Gate] = &[
     ptx("Feature '.b64 on sured.p'", 8, 1, Stage::Form),
     sm("Feature '.b64 on sured.p'", &[Target::sm(50)], Stage::Form),
 ];
-const G389: &[Gate] = &[sm("Instruction 'sured.p'", &[Target::sm(20)], Stage::Form)];
-const G390: &[Gate] = &[
+const G394: &[Gate] = &[sm("Instruction 'sured.p'", &[Target::sm(20)], Stage::Form)];
+const G395: &[Gate] = &[
     sm("Instruction 'sust'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G391: &[Gate] = &[
+const G396: &[Gate] = &[
     sm("Feature 'sust.p with array geometry'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'sust.p with array geometry'", 4, 1, Stage::Form),
 ];
-const G392: &[Gate] = &[sm("Instruction 'sust.p'", &[Target::sm(20)], Stage::Form)];
-const G393: &[Gate] =
+const G397: &[Gate] = &[sm("Instruction 'sust.p'", &[Target::sm(20)], Stage::Form)];
+const G398: &[Gate] =
     &[sm("Instruction 'szext'", &[Target::sm(70)], Stage::Form), ptx("Feature 'szext'", 7, 6, Stage::Form)];
-const G394: &[Gate] =
+const G399: &[Gate] =
     &[sm("Feature 'tanh'", &[Target::sm(75)], Stage::Form), ptx("Feature 'tanh'", 7, 0, Stage::Form)];
-const G395: &[Gate] = &[
+const G400: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16'", 7, 8, Stage::Form),
 ];
-const G396: &[Gate] = &[
+const G401: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16x2'", 7, 8, Stage::Form),
 ];
-const G397: &[Gate] = &[
+const G402: &[Gate] = &[
     ptx("Feature '.cta_group::1'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::1'",
@@ -1768,7 +1788,7 @@ const G397: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G398: &[Gate] = &[
+const G403: &[Gate] = &[
     ptx("Feature '.cta_group::2'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::2'",
@@ -1776,7 +1796,7 @@ const G398: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G399: &[Gate] = &[
+const G404: &[Gate] = &[
     ptx("Feature 'tcgen05.alloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.alloc'",
@@ -1784,7 +1804,7 @@ const G399: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G400: &[Gate] = &[
+const G405: &[Gate] = &[
     ptx("Feature 'tcgen05.dealloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.dealloc'",
@@ -1792,7 +1812,7 @@ const G400: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G401: &[Gate] = &[
+const G406: &[Gate] = &[
     ptx("Feature 'tcgen05.relinquish_alloc_permit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.relinquish_alloc_permit'",
@@ -1800,27 +1820,27 @@ const G401: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G402: &[Gate] = &[sm(
+const G407: &[Gate] = &[sm(
     "Feature '.16x64b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G403: &[Gate] = &[sm(
+const G408: &[Gate] = &[sm(
     "Feature '.16x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G404: &[Gate] = &[sm(
+const G409: &[Gate] = &[sm(
     "Feature '.16x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G405: &[Gate] = &[sm(
+const G410: &[Gate] = &[sm(
     "Feature '.32x32b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G406: &[Gate] = &[
+const G411: &[Gate] = &[
     ptx("Feature 'tcgen05.ld'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.ld'",
@@ -1828,12 +1848,12 @@ const G406: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G407: &[Gate] = &[sm(
+const G412: &[Gate] = &[sm(
     "Feature '.16x32bx2'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G408: &[Gate] = &[
+const G413: &[Gate] = &[
     ptx("Feature 'tcgen05.st'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.st'",
@@ -1841,7 +1861,7 @@ const G408: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G409: &[Gate] = &[
+const G414: &[Gate] = &[
     ptx("Feature 'tcgen05.wait'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.wait'",
@@ -1849,22 +1869,22 @@ const G409: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G410: &[Gate] = &[sm(
+const G415: &[Gate] = &[sm(
     "Feature '.128x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G411: &[Gate] = &[sm(
+const G416: &[Gate] = &[sm(
     "Feature '.4x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G412: &[Gate] = &[sm(
+const G417: &[Gate] = &[sm(
     "Feature '.128x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G413: &[Gate] = &[
+const G418: &[Gate] = &[
     ptx("Feature 'tcgen05.cp'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.cp'",
@@ -1872,17 +1892,17 @@ const G413: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G414: &[Gate] = &[sm(
+const G419: &[Gate] = &[sm(
     "Feature '.64x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G415: &[Gate] = &[sm(
+const G420: &[Gate] = &[sm(
     "Feature '.32x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G416: &[Gate] = &[
+const G421: &[Gate] = &[
     ptx("Feature 'tcgen05.shift'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.shift'",
@@ -1894,7 +1914,7 @@ const G416: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G417: &[Gate] = &[
+const G422: &[Gate] = &[
     ptx("Feature '.kind::f16'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::f16'",
@@ -1902,7 +1922,7 @@ const G417: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G418: &[Gate] = &[
+const G423: &[Gate] = &[
     ptx("Feature '.kind::tf32'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::tf32'",
@@ -1910,7 +1930,7 @@ const G418: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G419: &[Gate] = &[
+const G424: &[Gate] = &[
     ptx("Feature '.kind::i8'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::i8'",
@@ -1918,7 +1938,7 @@ const G419: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G420: &[Gate] = &[
+const G425: &[Gate] = &[
     ptx("Feature '.collector::a::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::fill'",
@@ -1926,7 +1946,7 @@ const G420: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G421: &[Gate] = &[
+const G426: &[Gate] = &[
     ptx("Feature '.collector::a::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::use'",
@@ -1934,7 +1954,7 @@ const G421: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G422: &[Gate] = &[
+const G427: &[Gate] = &[
     ptx("Feature '.collector::a::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::lastuse'",
@@ -1942,7 +1962,7 @@ const G422: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G423: &[Gate] = &[
+const G428: &[Gate] = &[
     ptx("Feature '.collector::a::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::discard'",
@@ -1950,12 +1970,12 @@ const G423: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G424: &[Gate] = &[sm(
+const G429: &[Gate] = &[sm(
     "Feature '.kind::i8'",
     &[Target::new(100, Suffix::Architecture), Target::new(110, Suffix::Architecture)],
     Stage::Form,
 )];
-const G425: &[Gate] = &[
+const G430: &[Gate] = &[
     ptx("Feature 'tcgen05.mma'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma'",
@@ -1963,7 +1983,7 @@ const G425: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G426: &[Gate] = &[
+const G431: &[Gate] = &[
     ptx("Feature '.ashift'", 8, 6, Stage::Token),
     sm(
         "Feature '.ashift'",
@@ -1971,7 +1991,7 @@ const G426: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G427: &[Gate] = &[
+const G432: &[Gate] = &[
     ptx("Feature '.block16'", 8, 8, Stage::Token),
     sm(
         "Feature '.block16'",
@@ -1979,7 +1999,7 @@ const G427: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G428: &[Gate] = &[
+const G433: &[Gate] = &[
     ptx("Feature '.block32'", 8, 8, Stage::Token),
     sm(
         "Feature '.block32'",
@@ -1987,7 +2007,7 @@ const G428: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G429: &[Gate] = &[sm(
+const G434: &[Gate] = &[sm(
     "Feature '.kind::mxf4 with .sp modifier'",
     &[
         Target::new(100, Suffix::Architecture),
@@ -1997,7 +2017,7 @@ const G429: &[Gate] = &[sm(
     ],
     Stage::Form,
 )];
-const G430: &[Gate] = &[sm(
+const G435: &[Gate] = &[sm(
     "Feature '.kind::mxf4nvf4 with .sp modifier'",
     &[
         Target::new(100, Suffix::Architecture),
@@ -2007,7 +2027,7 @@ const G430: &[Gate] = &[sm(
     ],
     Stage::Form,
 )];
-const G431: &[Gate] = &[
+const G436: &[Gate] = &[
     ptx("Feature '.collector::b0::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::fill'",
@@ -2015,7 +2035,7 @@ const G431: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G432: &[Gate] = &[
+const G437: &[Gate] = &[
     ptx("Feature '.collector::b0::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::use'",
@@ -2023,7 +2043,7 @@ const G432: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G433: &[Gate] = &[
+const G438: &[Gate] = &[
     ptx("Feature '.collector::b0::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::lastuse'",
@@ -2031,7 +2051,7 @@ const G433: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G434: &[Gate] = &[
+const G439: &[Gate] = &[
     ptx("Feature '.collector::b0::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::discard'",
@@ -2039,7 +2059,7 @@ const G434: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G435: &[Gate] = &[
+const G440: &[Gate] = &[
     ptx("Feature '.collector::b1::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::fill'",
@@ -2047,7 +2067,7 @@ const G435: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G436: &[Gate] = &[
+const G441: &[Gate] = &[
     ptx("Feature '.collector::b1::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::use'",
@@ -2055,7 +2075,7 @@ const G436: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G437: &[Gate] = &[
+const G442: &[Gate] = &[
     ptx("Feature '.collector::b1::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::lastuse'",
@@ -2063,7 +2083,7 @@ const G437: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G438: &[Gate] = &[
+const G443: &[Gate] = &[
     ptx("Feature '.collector::b1::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::discard'",
@@ -2071,7 +2091,7 @@ const G438: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G439: &[Gate] = &[
+const G444: &[Gate] = &[
     ptx("Feature '.collector::b2::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::fill'",
@@ -2079,7 +2099,7 @@ const G439: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G440: &[Gate] = &[
+const G445: &[Gate] = &[
     ptx("Feature '.collector::b2::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::use'",
@@ -2087,7 +2107,7 @@ const G440: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G441: &[Gate] = &[
+const G446: &[Gate] = &[
     ptx("Feature '.collector::b2::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::lastuse'",
@@ -2095,7 +2115,7 @@ const G441: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G442: &[Gate] = &[
+const G447: &[Gate] = &[
     ptx("Feature '.collector::b2::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::discard'",
@@ -2103,7 +2123,7 @@ const G442: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G443: &[Gate] = &[
+const G448: &[Gate] = &[
     ptx("Feature '.collector::b3::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::fill'",
@@ -2111,7 +2131,7 @@ const G443: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G444: &[Gate] = &[
+const G449: &[Gate] = &[
     ptx("Feature '.collector::b3::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::use'",
@@ -2119,7 +2139,7 @@ const G444: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G445: &[Gate] = &[
+const G450: &[Gate] = &[
     ptx("Feature '.collector::b3::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::lastuse'",
@@ -2127,7 +2147,7 @@ const G445: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G446: &[Gate] = &[
+const G451: &[Gate] = &[
     ptx("Feature '.collector::b3::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::discard'",
@@ -2135,7 +2155,7 @@ const G446: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G447: &[Gate] = &[
+const G452: &[Gate] = &[
     ptx("Feature 'tcgen05.mma.ws'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma.ws'",
@@ -2149,7 +2169,7 @@ const G447: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G448: &[Gate] = &[
+const G453: &[Gate] = &[
     ptx("Feature 'tcgen05.commit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.commit'",
@@ -2157,7 +2177,7 @@ const G448: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G449: &[Gate] = &[
+const G454: &[Gate] = &[
     ptx("Feature 'tcgen05.fence'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.fence'",
@@ -2165,7 +2185,7 @@ const G449: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G450: &[Gate] = &[
+const G455: &[Gate] = &[
     ptx("Feature 'tensormap.replace.swizzle_atomicity'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tensormap.replace.swizzle_atomicity'",
@@ -2177,7 +2197,7 @@ const G450: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G451: &[Gate] = &[
+const G456: &[Gate] = &[
     ptx("Feature 'tensormap.replace'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.replace'",
@@ -2190,7 +2210,7 @@ const G451: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G452: &[Gate] = &[
+const G457: &[Gate] = &[
     ptx("Feature 'tensormap.cp_fenceproxy'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.cp_fenceproxy'",
@@ -2198,137 +2218,137 @@ const G452: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G453: &[Gate] =
+const G458: &[Gate] =
     &[sm("Instruction 'testp'", &[Target::sm(20)], Stage::Form), ptx("Feature 'testp'", 2, 0, Stage::Form)];
-const G454: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
-const G455: &[Gate] = &[
+const G459: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
+const G460: &[Gate] = &[
     sm("Feature 'multi-sample textures'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'multi-sample textures'", 3, 2, Stage::Modifier),
 ];
-const G456: &[Gate] = &[
+const G461: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Modifier),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Modifier),
 ];
-const G457: &[Gate] = &[ptx("Feature 'tex.uni'", 3, 2, Stage::Form)];
-const G458: &[Gate] = &[
+const G462: &[Gate] = &[ptx("Feature 'tex.uni'", 3, 2, Stage::Form)];
+const G463: &[Gate] = &[
     sm("Instruction 'tex.base'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.base'", 3, 1, Stage::Form),
 ];
-const G459: &[Gate] = &[
+const G464: &[Gate] = &[
     sm("Instruction 'tex.level'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.level'", 3, 1, Stage::Form),
 ];
-const G460: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
-const G461: &[Gate] = &[
+const G465: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
+const G466: &[Gate] = &[
     sm("Instruction 'tex.grad'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.grad'", 3, 1, Stage::Form),
 ];
-const G462: &[Gate] = &[
+const G467: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex'", 4, 3, Stage::Modifier),
 ];
-const G463: &[Gate] = &[
+const G468: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex.base'", 4, 3, Stage::Modifier),
 ];
-const G464: &[Gate] = &[
+const G469: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex.level'", 4, 3, Stage::Modifier),
 ];
-const G465: &[Gate] = &[
+const G470: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex.grad'", 4, 3, Stage::Modifier),
 ];
-const G466: &[Gate] = &[
+const G471: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form),
     sm("Feature 'tld4 instruction with .a2d'", &[Target::sm(30)], Stage::Form),
 ];
-const G467: &[Gate] = &[
+const G472: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form),
     sm("Feature 'tld4 instruction with .cube'", &[Target::sm(30)], Stage::Form),
 ];
-const G468: &[Gate] = &[
+const G473: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form),
     sm("Feature 'tld4 instruction with .acube'", &[Target::sm(30)], Stage::Form),
 ];
-const G469: &[Gate] = &[ptx("Feature 'tld4.uni'", 3, 2, Stage::Form)];
-const G470: &[Gate] = &[sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form)];
-const G471: &[Gate] = &[
+const G474: &[Gate] = &[ptx("Feature 'tld4.uni'", 3, 2, Stage::Form)];
+const G475: &[Gate] = &[sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form)];
+const G476: &[Gate] = &[
     sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tld4'", 4, 3, Stage::Modifier),
 ];
-const G472: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
-const G473: &[Gate] = &[
+const G477: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
+const G478: &[Gate] = &[
     ptx("Feature 'num_samples attribute'", 4, 1, Stage::Form),
     sm("Feature 'num_samples attribute'", &[Target::sm(30)], Stage::Form),
 ];
-const G474: &[Gate] = &[
+const G479: &[Gate] = &[
     sm("Instruction 'txq.level'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'txq.level'", 4, 3, Stage::Form),
 ];
-const G475: &[Gate] =
-    &[sm("Instruction 'vabsdiff'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G476: &[Gate] =
-    &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G477: &[Gate] =
-    &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G478: &[Gate] =
-    &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G479: &[Gate] =
-    &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G480: &[Gate] =
-    &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G481: &[Gate] =
-    &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G482: &[Gate] =
-    &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G483: &[Gate] =
-    &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G484: &[Gate] =
-    &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G485: &[Gate] =
-    &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G486: &[Gate] =
-    &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G487: &[Gate] =
-    &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G488: &[Gate] =
-    &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G489: &[Gate] =
+    &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G490: &[Gate] =
+    &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G491: &[Gate] =
+    &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G492: &[Gate] =
+    &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G493: &[Gate] =
+    &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G494: &[Gate] =
     &[sm("Instruction 'vmin4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G490: &[Gate] = &[
+const G495: &[Gate] = &[
     ptx("Feature 'vote.ballot'", 2, 0, Stage::Form),
     sm("Instruction 'vote.ballot'", &[Target::sm(20)], Stage::Form),
 ];
-const G491: &[Gate] = &[
+const G496: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     until("Instruction 'vote' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G492: &[Gate] = &[
+const G497: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     ptx("Feature 'vote.sync'", 6, 0, Stage::Result),
     sm("Instruction 'vote.sync'", &[Target::sm(30)], Stage::Result),
 ];
-const G493: &[Gate] =
-    &[sm("Instruction 'vset'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G494: &[Gate] =
-    &[sm("Instruction 'vset2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G495: &[Gate] =
-    &[sm("Instruction 'vset4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G496: &[Gate] =
-    &[sm("Instruction 'vshl'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G497: &[Gate] =
-    &[sm("Instruction 'vshr'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G498: &[Gate] =
-    &[sm("Instruction 'vsub'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vset'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G499: &[Gate] =
-    &[sm("Instruction 'vsub2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vset2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G500: &[Gate] =
+    &[sm("Instruction 'vset4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G501: &[Gate] =
+    &[sm("Instruction 'vshl'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G502: &[Gate] =
+    &[sm("Instruction 'vshr'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G503: &[Gate] =
+    &[sm("Instruction 'vsub'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G504: &[Gate] =
+    &[sm("Instruction 'vsub2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G505: &[Gate] =
     &[sm("Instruction 'vsub4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G501: &[Gate] = &[
+const G506: &[Gate] = &[
     ptx("Feature 'WGMMA with floating point types'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with floating point types'",
@@ -2336,16 +2356,16 @@ const G501: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G502: &[Gate] = &[
+const G507: &[Gate] = &[
     ptx("Feature 'WGMMA with FP8 types'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.mma_async with FP8 types'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G503: &[Gate] = &[sm(
+const G508: &[Gate] = &[sm(
     "Instruction 'wgmma.mma_async with integer types'",
     &[Target::new(90, Suffix::Architecture)],
     Stage::Form,
 )];
-const G504: &[Gate] = &[
+const G509: &[Gate] = &[
     ptx("Feature 'WGMMA with mixed integer types'", 8, 4, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with mixed integer types'",
@@ -2353,8 +2373,8 @@ const G504: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G505: &[Gate] = &[ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form)];
-const G506: &[Gate] = &[
+const G510: &[Gate] = &[ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form)];
+const G511: &[Gate] = &[
     ptx("Feature 'WGMMA with boolean type'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with boolean type'",
@@ -2362,7 +2382,7 @@ const G506: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G507: &[Gate] = &[
+const G512: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with floating point types'", 8, 2, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with floating point types'",
@@ -2370,7 +2390,7 @@ const G507: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G508: &[Gate] = &[
+const G513: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with FP8 types'", 8, 2, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with FP8 types'",
@@ -2378,12 +2398,12 @@ const G508: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G509: &[Gate] = &[sm(
+const G514: &[Gate] = &[sm(
     "Instruction 'Sparse wgmma.mma_async with integer types'",
     &[Target::new(90, Suffix::Architecture)],
     Stage::Form,
 )];
-const G510: &[Gate] = &[
+const G515: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with mixed integer types'", 8, 4, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with mixed integer types'",
@@ -2391,78 +2411,78 @@ const G510: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G511: &[Gate] = &[ptx("Feature 'Sparse WGMMA with integer types'", 8, 2, Stage::Form)];
-const G512: &[Gate] = &[
+const G516: &[Gate] = &[ptx("Feature 'Sparse WGMMA with integer types'", 8, 2, Stage::Form)];
+const G517: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.fence'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G513: &[Gate] = &[
+const G518: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.commit_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G514: &[Gate] = &[
+const G519: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.wait_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G515: &[Gate] = &[
+const G520: &[Gate] = &[
     ptx("Feature '.m16n16k16'", 6, 0, Stage::Form),
     sm("Modifier '.m16n16k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G516: &[Gate] = &[
+const G521: &[Gate] = &[
     ptx("Feature '.m8n32k16'", 6, 1, Stage::Form),
     sm("Modifier '.m8n32k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G517: &[Gate] = &[
+const G522: &[Gate] = &[
     ptx("Feature '.m32n8k16'", 6, 1, Stage::Form),
     sm("Modifier '.m32n8k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G518: &[Gate] = &[
+const G523: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G519: &[Gate] = &[
+const G524: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'WMMA with .bf16/.tf32 FP types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with .bf16/.tf32 FP types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G520: &[Gate] = &[
+const G525: &[Gate] = &[
     ptx("Feature '.m16n16k8'", 7, 0, Stage::Form),
     sm("Modifier '.m16n16k8'", &[Target::sm(80)], Stage::Form),
 ];
-const G521: &[Gate] =
+const G526: &[Gate] =
     &[ptx("Feature '.m8n8k4'", 7, 0, Stage::Form), sm("Modifier '.m8n8k4'", &[Target::sm(80)], Stage::Form)];
-const G522: &[Gate] = &[
+const G527: &[Gate] = &[
     ptx("Feature 'WMMA with fp64 types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with fp64 types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G523: &[Gate] = &[
+const G528: &[Gate] = &[
     ptx("Feature 'WMMA with integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with integer types'", &[Target::sm(72)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G524: &[Gate] = &[
+const G529: &[Gate] = &[
     ptx("Feature '.m8n8k32'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k32'", &[Target::sm(75)], Stage::Form),
 ];
-const G525: &[Gate] = &[
+const G530: &[Gate] = &[
     ptx("Feature 'WMMA with sub-byte integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with sub-byte integer types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G526: &[Gate] = &[
+const G531: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G527: &[Gate] = &[
+const G532: &[Gate] = &[
     ptx("Feature 'WMMA with bit types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with bit types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G528: &[Gate] = &[
+const G533: &[Gate] = &[
     ptx("Modifier '.and' on 'wmma.mma'", 7, 1, Stage::Form),
     sm("Modifier '.and' on 'wmma.mma'", &[Target::sm(80)], Stage::Form),
 ];
@@ -2493,97 +2513,100 @@ const C13: &[Choice] = &[ty(Type::S32)];
 const C14: &[Choice] = &[md(Mod::Cc).gated(G13)];
 const C15: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::S64)];
 const C16: &[Choice] = &[ty(Type::F16).gated(G15), ty(Type::Bf16).gated(G16)];
-const C17: &[Choice] = &[ty(Type::U32), ty(Type::U64)];
-const C18: &[Choice] = &[ty(Type::Pred), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
-const C19: &[Choice] = &[md(Mod::Global)];
-const C20: &[Choice] = &[md(Mod::L2EvictNormal)];
-const C21: &[Choice] = &[
-    md(Mod::Relaxed).gated(G20),
-    md(Mod::Acquire).gated(G21),
-    md(Mod::Release).gated(G22),
-    md(Mod::AcqRel).gated(G23),
+const C17: &[Choice] = &[ty(Type::F16x2), ty(Type::Bf16x2).gated(G4)];
+const C18: &[Choice] = &[md(Mod::Rz)];
+const C19: &[Choice] = &[ty(Type::Bf16x2).gated(G4)];
+const C20: &[Choice] = &[ty(Type::F16x2)];
+const C21: &[Choice] = &[ty(Type::U32), ty(Type::U64)];
+const C22: &[Choice] = &[ty(Type::Pred), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
+const C23: &[Choice] = &[md(Mod::Global)];
+const C24: &[Choice] = &[md(Mod::L2EvictNormal)];
+const C25: &[Choice] = &[
+    md(Mod::Relaxed).gated(G21),
+    md(Mod::Acquire).gated(G22),
+    md(Mod::Release).gated(G23),
+    md(Mod::AcqRel).gated(G24),
 ];
-const C22: &[Choice] = &[md(Mod::Cta), md(Mod::Gpu), md(Mod::Sys), md(Mod::Cluster).gated(G24)];
-const C23: &[Choice] =
-    &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G25), md(Mod::SharedCluster).gated(G26)];
-const C24: &[Choice] = &[md(Mod::And), md(Mod::Or), md(Mod::Xor)];
-const C25: &[Choice] = &[md(Mod::L2CacheHint).gated(G27)];
-const C26: &[Choice] = &[ty(Type::B32), ty(Type::B64)];
-const C27: &[Choice] = &[md(Mod::Exch)];
-const C28: &[Choice] = &[ty(Type::B32), ty(Type::B64), ty(Type::B128).gated(G33)];
-const C29: &[Choice] = &[md(Mod::Cas)];
-const C30: &[Choice] = &[ty(Type::B16), ty(Type::B32), ty(Type::B64), ty(Type::B128).gated(G33)];
-const C31: &[Choice] = &[md(Mod::Add)];
-const C32: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::F64)];
-const C33: &[Choice] = &[md(Mod::Noftz)];
-const C34: &[Choice] = &[
-    ty(Type::F16).gated(G37),
-    ty(Type::F16x2).gated(G41),
-    ty(Type::Bf16).gated(G42),
-    ty(Type::Bf16x2).gated(G43),
+const C26: &[Choice] = &[md(Mod::Cta), md(Mod::Gpu), md(Mod::Sys), md(Mod::Cluster).gated(G25)];
+const C27: &[Choice] =
+    &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G26), md(Mod::SharedCluster).gated(G27)];
+const C28: &[Choice] = &[md(Mod::And), md(Mod::Or), md(Mod::Xor)];
+const C29: &[Choice] = &[md(Mod::L2CacheHint).gated(G28)];
+const C30: &[Choice] = &[ty(Type::B32), ty(Type::B64)];
+const C31: &[Choice] = &[md(Mod::Exch)];
+const C32: &[Choice] = &[ty(Type::B32), ty(Type::B64), ty(Type::B128).gated(G34)];
+const C33: &[Choice] = &[md(Mod::Cas)];
+const C34: &[Choice] = &[ty(Type::B16), ty(Type::B32), ty(Type::B64), ty(Type::B128).gated(G34)];
+const C35: &[Choice] = &[md(Mod::Add)];
+const C36: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::F64)];
+const C37: &[Choice] = &[md(Mod::Noftz)];
+const C38: &[Choice] = &[
+    ty(Type::F16).gated(G38),
+    ty(Type::F16x2).gated(G42),
+    ty(Type::Bf16).gated(G43),
+    ty(Type::Bf16x2).gated(G44),
 ];
-const C35: &[Choice] = &[md(Mod::Inc), md(Mod::Dec)];
-const C36: &[Choice] = &[ty(Type::U32)];
-const C37: &[Choice] = &[md(Mod::Min), md(Mod::Max)];
-const C38: &[Choice] = &[md(Mod::V2), md(Mod::V4)];
-const C39: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max)];
-const C40: &[Choice] = &[md(Mod::V2), md(Mod::V4), md(Mod::V8)];
-const C41: &[Choice] = &[ty(Type::F16), ty(Type::Bf16).gated(G3)];
-const C42: &[Choice] = &[ty(Type::F16x2), ty(Type::Bf16x2).gated(G4)];
-const C43: &[Choice] = &[md(Mod::Cta)];
-const C44: &[Choice] = &[md(Mod::Sync)];
-const C45: &[Choice] = &[md(Mod::Arrive)];
-const C46: &[Choice] = &[md(Mod::Red)];
-const C47: &[Choice] = &[md(Mod::Popc)];
-const C48: &[Choice] = &[md(Mod::And), md(Mod::Or)];
-const C49: &[Choice] = &[ty(Type::Pred)];
-const C50: &[Choice] = &[md(Mod::Warp)];
-const C51: &[Choice] = &[md(Mod::Aligned).gated(G53)];
-const C52: &[Choice] = &[md(Mod::Cluster)];
-const C53: &[Choice] = &[md(Mod::Release).gated(G22), md(Mod::Relaxed).gated(G20)];
-const C54: &[Choice] = &[md(Mod::Wait)];
-const C55: &[Choice] = &[md(Mod::Acquire).gated(G21)];
-const C56: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::S64)];
-const C57: &[Choice] = &[md(Mod::Shiftamt)];
-const C58: &[Choice] = &[md(Mod::Clamp), md(Mod::Wrap)];
-const C59: &[Choice] = &[md(Mod::Uni)];
-const C60: &[Choice] = &[md(Mod::Idx)];
-const C61: &[Choice] = &[md(Mod::TryCancel)];
-const C62: &[Choice] = &[md(Mod::Async)];
-const C63: &[Choice] = &[md(Mod::SharedCta).gated(G25)];
-const C64: &[Choice] = &[md(Mod::MbarrierCompleteTxBytes).gated(G66)];
-const C65: &[Choice] = &[md(Mod::MulticastClusterAll)];
-const C66: &[Choice] = &[ty(Type::B128).gated(G33)];
-const C67: &[Choice] = &[md(Mod::QueryCancel)];
-const C68: &[Choice] = &[md(Mod::IsCanceled).gated(G69)];
-const C69: &[Choice] = &[
-    md(Mod::GetFirstCtaidX).gated(G71),
-    md(Mod::GetFirstCtaidY).gated(G72),
-    md(Mod::GetFirstCtaidZ).gated(G73),
+const C39: &[Choice] = &[md(Mod::Inc), md(Mod::Dec)];
+const C40: &[Choice] = &[ty(Type::U32)];
+const C41: &[Choice] = &[md(Mod::Min), md(Mod::Max)];
+const C42: &[Choice] = &[md(Mod::V2), md(Mod::V4)];
+const C43: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max)];
+const C44: &[Choice] = &[md(Mod::V2), md(Mod::V4), md(Mod::V8)];
+const C45: &[Choice] = &[ty(Type::F16), ty(Type::Bf16).gated(G3)];
+const C46: &[Choice] = &[md(Mod::Cta)];
+const C47: &[Choice] = &[md(Mod::Sync)];
+const C48: &[Choice] = &[md(Mod::Arrive)];
+const C49: &[Choice] = &[md(Mod::Red)];
+const C50: &[Choice] = &[md(Mod::Popc)];
+const C51: &[Choice] = &[md(Mod::And), md(Mod::Or)];
+const C52: &[Choice] = &[ty(Type::Pred)];
+const C53: &[Choice] = &[md(Mod::Warp)];
+const C54: &[Choice] = &[md(Mod::Aligned).gated(G54)];
+const C55: &[Choice] = &[md(Mod::Cluster)];
+const C56: &[Choice] = &[md(Mod::Release).gated(G23), md(Mod::Relaxed).gated(G21)];
+const C57: &[Choice] = &[md(Mod::Wait)];
+const C58: &[Choice] = &[md(Mod::Acquire).gated(G22)];
+const C59: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::S64)];
+const C60: &[Choice] = &[md(Mod::Shiftamt)];
+const C61: &[Choice] = &[md(Mod::Clamp), md(Mod::Wrap)];
+const C62: &[Choice] = &[md(Mod::Uni)];
+const C63: &[Choice] = &[md(Mod::Idx)];
+const C64: &[Choice] = &[md(Mod::TryCancel)];
+const C65: &[Choice] = &[md(Mod::Async)];
+const C66: &[Choice] = &[md(Mod::SharedCta).gated(G26)];
+const C67: &[Choice] = &[md(Mod::MbarrierCompleteTxBytes).gated(G67)];
+const C68: &[Choice] = &[md(Mod::MulticastClusterAll)];
+const C69: &[Choice] = &[ty(Type::B128).gated(G34)];
+const C70: &[Choice] = &[md(Mod::QueryCancel)];
+const C71: &[Choice] = &[md(Mod::IsCanceled).gated(G70)];
+const C72: &[Choice] = &[
+    md(Mod::GetFirstCtaidX).gated(G72),
+    md(Mod::GetFirstCtaidY).gated(G73),
+    md(Mod::GetFirstCtaidZ).gated(G74),
 ];
-const C70: &[Choice] = &[md(Mod::GetFirstCtaid).gated(G74)];
-const C71: &[Choice] = &[md(Mod::V4)];
-const C72: &[Choice] = &[ty(Type::B16), ty(Type::B32), ty(Type::B64)];
-const C73: &[Choice] = &[ty(Type::F32), ty(Type::F64)];
-const C74: &[Choice] = &[md(Mod::Approx).gated(G77)];
-const C75: &[Choice] = &[md(Mod::Ca).gated(G79), md(Mod::Cg).gated(G79)];
-const C76: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta)];
-const C77: &[Choice] = &[md(Mod::L264B).gated(G80), md(Mod::L2128B).gated(G80), md(Mod::L2256B).gated(G81)];
-const C78: &[Choice] = &[md(Mod::CommitGroup)];
-const C79: &[Choice] = &[md(Mod::WaitGroup)];
-const C80: &[Choice] = &[md(Mod::WaitAll)];
-const C81: &[Choice] = &[md(Mod::Mbarrier)];
-const C82: &[Choice] = &[md(Mod::Noinc)];
-const C83: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
-const C84: &[Choice] = &[ty(Type::B64)];
-const C85: &[Choice] = &[md(Mod::Bulk)];
-const C86: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::SharedCta).gated(G88)];
-const C87: &[Choice] = &[md(Mod::SharedCluster).gated(G26)];
-const C88: &[Choice] = &[md(Mod::BulkGroup).gated(G90)];
-const C89: &[Choice] = &[md(Mod::MulticastCluster).gated(G91)];
-const C90: &[Choice] = &[md(Mod::CpMask)];
-const C91: &[Choice] = &[md(Mod::Reduce)];
-const C92: &[Choice] = &[
+const C73: &[Choice] = &[md(Mod::GetFirstCtaid).gated(G75)];
+const C74: &[Choice] = &[md(Mod::V4)];
+const C75: &[Choice] = &[ty(Type::B16), ty(Type::B32), ty(Type::B64)];
+const C76: &[Choice] = &[ty(Type::F32), ty(Type::F64)];
+const C77: &[Choice] = &[md(Mod::Approx).gated(G78)];
+const C78: &[Choice] = &[md(Mod::Ca).gated(G80), md(Mod::Cg).gated(G80)];
+const C79: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta)];
+const C80: &[Choice] = &[md(Mod::L264B).gated(G81), md(Mod::L2128B).gated(G81), md(Mod::L2256B).gated(G82)];
+const C81: &[Choice] = &[md(Mod::CommitGroup)];
+const C82: &[Choice] = &[md(Mod::WaitGroup)];
+const C83: &[Choice] = &[md(Mod::WaitAll)];
+const C84: &[Choice] = &[md(Mod::Mbarrier)];
+const C85: &[Choice] = &[md(Mod::Noinc)];
+const C86: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G26)];
+const C87: &[Choice] = &[ty(Type::B64)];
+const C88: &[Choice] = &[md(Mod::Bulk)];
+const C89: &[Choice] = &[md(Mod::SharedCluster).gated(G27), md(Mod::SharedCta).gated(G89)];
+const C90: &[Choice] = &[md(Mod::SharedCluster).gated(G27)];
+const C91: &[Choice] = &[md(Mod::BulkGroup).gated(G91)];
+const C92: &[Choice] = &[md(Mod::MulticastCluster).gated(G92)];
+const C93: &[Choice] = &[md(Mod::CpMask)];
+const C94: &[Choice] = &[md(Mod::Reduce)];
+const C95: &[Choice] = &[
     md(Mod::Add),
     md(Mod::Min),
     md(Mod::Max),
@@ -2593,7 +2616,7 @@ const C92: &[Choice] = &[
     md(Mod::Or),
     md(Mod::Xor),
 ];
-const C93: &[Choice] = &[
+const C96: &[Choice] = &[
     ty(Type::F16),
     ty(Type::Bf16).gated(G3),
     ty(Type::B32),
@@ -2605,33 +2628,33 @@ const C93: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C94: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64)];
-const C95: &[Choice] = &[md(Mod::Prefetch)];
-const C96: &[Choice] = &[md(Mod::L2)];
-const C97: &[Choice] = &[md(Mod::Read).gated(G96)];
-const C98: &[Choice] = &[md(Mod::Tensor)];
-const C99: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d), md(Mod::N4d), md(Mod::N5d)];
-const C100: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::SharedCta).gated(G98)];
-const C101: &[Choice] = &[md(Mod::Tile).gated(G99)];
-const C102: &[Choice] = &[md(Mod::CtaGroup1), md(Mod::CtaGroup2)];
-const C103: &[Choice] = &[md(Mod::N3d)];
-const C104: &[Choice] = &[md(Mod::Im2col)];
-const C105: &[Choice] = &[md(Mod::N4d)];
-const C106: &[Choice] = &[md(Mod::N5d)];
-const C107: &[Choice] = &[md(Mod::N2d)];
-const C108: &[Choice] = &[md(Mod::TileGather4)];
-const C109: &[Choice] = &[md(Mod::N3d), md(Mod::N4d), md(Mod::N5d)];
-const C110: &[Choice] = &[md(Mod::Im2colW)];
-const C111: &[Choice] = &[md(Mod::Im2colW128)];
-const C112: &[Choice] = &[md(Mod::Im2colNoOffs)];
-const C113: &[Choice] = &[md(Mod::TileScatter4)];
-const C114: &[Choice] = &[md(Mod::Range)];
-const C115: &[Choice] =
+const C97: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64)];
+const C98: &[Choice] = &[md(Mod::Prefetch)];
+const C99: &[Choice] = &[md(Mod::L2)];
+const C100: &[Choice] = &[md(Mod::Read).gated(G97)];
+const C101: &[Choice] = &[md(Mod::Tensor)];
+const C102: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d), md(Mod::N4d), md(Mod::N5d)];
+const C103: &[Choice] = &[md(Mod::SharedCluster).gated(G27), md(Mod::SharedCta).gated(G99)];
+const C104: &[Choice] = &[md(Mod::Tile).gated(G100)];
+const C105: &[Choice] = &[md(Mod::CtaGroup1), md(Mod::CtaGroup2)];
+const C106: &[Choice] = &[md(Mod::N3d)];
+const C107: &[Choice] = &[md(Mod::Im2col)];
+const C108: &[Choice] = &[md(Mod::N4d)];
+const C109: &[Choice] = &[md(Mod::N5d)];
+const C110: &[Choice] = &[md(Mod::N2d)];
+const C111: &[Choice] = &[md(Mod::TileGather4)];
+const C112: &[Choice] = &[md(Mod::N3d), md(Mod::N4d), md(Mod::N5d)];
+const C113: &[Choice] = &[md(Mod::Im2colW)];
+const C114: &[Choice] = &[md(Mod::Im2colW128)];
+const C115: &[Choice] = &[md(Mod::Im2colNoOffs)];
+const C116: &[Choice] = &[md(Mod::TileScatter4)];
+const C117: &[Choice] = &[md(Mod::Range)];
+const C118: &[Choice] =
     &[md(Mod::L2EvictLast), md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictUnchanged)];
-const C116: &[Choice] = &[md(Mod::L2EvictFirst), md(Mod::L2EvictUnchanged)];
-const C117: &[Choice] = &[md(Mod::Fractional)];
-const C118: &[Choice] = &[md(Mod::Cvt)];
-const C119: &[Choice] = &[
+const C119: &[Choice] = &[md(Mod::L2EvictFirst), md(Mod::L2EvictUnchanged)];
+const C120: &[Choice] = &[md(Mod::Fractional)];
+const C121: &[Choice] = &[md(Mod::Cvt)];
+const C122: &[Choice] = &[
     ty(Type::U8),
     ty(Type::U16),
     ty(Type::U32),
@@ -2641,92 +2664,90 @@ const C119: &[Choice] = &[
     ty(Type::S32),
     ty(Type::S64),
 ];
-const C120: &[Choice] = &[md(Mod::Rni), md(Mod::Rzi), md(Mod::Rmi), md(Mod::Rpi)];
-const C121: &[Choice] = &[ty(Type::F16)];
-const C122: &[Choice] = &[ty(Type::Bf16).gated(G3)];
-const C123: &[Choice] = &[md(Mod::Rn), md(Mod::Rz)];
-const C124: &[Choice] = &[md(Mod::Relu).gated(G123)];
-const C125: &[Choice] = &[md(Mod::Satfinite).gated(G124)];
-const C126: &[Choice] = &[md(Mod::Rna)];
-const C127: &[Choice] = &[ty(Type::Tf32).gated(G126)];
-const C128: &[Choice] = &[ty(Type::F16x2)];
-const C129: &[Choice] = &[ty(Type::Bf16x2).gated(G4)];
-const C130: &[Choice] = &[md(Mod::Rs).gated(G130)];
-const C131: &[Choice] = &[ty(Type::E4m3x2), ty(Type::E5m2x2)];
-const C132: &[Choice] = &[ty(Type::E2m3x2), ty(Type::E3m2x2)];
-const C133: &[Choice] = &[ty(Type::E2m1x2)];
-const C134: &[Choice] = &[md(Mod::Rz), md(Mod::Rp)];
-const C135: &[Choice] = &[ty(Type::Ue8m0x2)];
-const C136: &[Choice] = &[ty(Type::E4m3x4), ty(Type::E5m2x4)];
-const C137: &[Choice] = &[ty(Type::E2m3x4), ty(Type::E3m2x4)];
-const C138: &[Choice] = &[ty(Type::E2m1x4)];
-const C139: &[Choice] = &[md(Mod::Pack)];
-const C140: &[Choice] = &[ty(Type::U16), ty(Type::S16)];
-const C141: &[Choice] = &[
-    ty(Type::U2).gated(G135),
-    ty(Type::S2).gated(G136),
-    ty(Type::U4).gated(G137),
-    ty(Type::S4).gated(G138),
+const C123: &[Choice] = &[md(Mod::Rni), md(Mod::Rzi), md(Mod::Rmi), md(Mod::Rpi)];
+const C124: &[Choice] = &[ty(Type::F16)];
+const C125: &[Choice] = &[ty(Type::Bf16).gated(G3)];
+const C126: &[Choice] = &[md(Mod::Rn), md(Mod::Rz)];
+const C127: &[Choice] = &[md(Mod::Relu).gated(G124)];
+const C128: &[Choice] = &[md(Mod::Satfinite).gated(G125)];
+const C129: &[Choice] = &[md(Mod::Rna)];
+const C130: &[Choice] = &[ty(Type::Tf32).gated(G127)];
+const C131: &[Choice] = &[md(Mod::Rs).gated(G131)];
+const C132: &[Choice] = &[ty(Type::E4m3x2), ty(Type::E5m2x2)];
+const C133: &[Choice] = &[ty(Type::E2m3x2), ty(Type::E3m2x2)];
+const C134: &[Choice] = &[ty(Type::E2m1x2)];
+const C135: &[Choice] = &[md(Mod::Rz), md(Mod::Rp)];
+const C136: &[Choice] = &[ty(Type::Ue8m0x2)];
+const C137: &[Choice] = &[ty(Type::E4m3x4), ty(Type::E5m2x4)];
+const C138: &[Choice] = &[ty(Type::E2m3x4), ty(Type::E3m2x4)];
+const C139: &[Choice] = &[ty(Type::E2m1x4)];
+const C140: &[Choice] = &[md(Mod::Pack)];
+const C141: &[Choice] = &[ty(Type::U16), ty(Type::S16)];
+const C142: &[Choice] = &[
+    ty(Type::U2).gated(G136),
+    ty(Type::S2).gated(G137),
+    ty(Type::U4).gated(G138),
+    ty(Type::S4).gated(G139),
     ty(Type::U8),
     ty(Type::S8),
 ];
-const C142: &[Choice] = &[
+const C143: &[Choice] = &[
     md(Mod::Const),
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Shared),
-    md(Mod::SharedCta).gated(G25),
-    md(Mod::SharedCluster).gated(G26),
+    md(Mod::SharedCta).gated(G26),
+    md(Mod::SharedCluster).gated(G27),
     md(Mod::Param),
-    md(Mod::ParamEntry).gated(G139),
+    md(Mod::ParamEntry).gated(G140),
 ];
-const C143: &[Choice] = &[md(Mod::To)];
-const C144: &[Choice] = &[md(Mod::Full)];
-const C145: &[Choice] =
+const C144: &[Choice] = &[md(Mod::To)];
+const C145: &[Choice] = &[md(Mod::Full)];
+const C146: &[Choice] =
     &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S32), ty(Type::S64)];
-const C146: &[Choice] = &[md(Mod::Lo), md(Mod::Hi)];
-const C147: &[Choice] = &[ty(Type::U32), ty(Type::S32)];
-const C148: &[Choice] = &[ty(Type::Bf16).gated(G155), ty(Type::Bf16x2).gated(G156)];
-const C149: &[Choice] = &[
-    md(Mod::Sc).gated(G157),
-    md(Mod::AcqRel).gated(G23),
-    md(Mod::Acquire).gated(G21),
-    md(Mod::Release).gated(G22),
+const C147: &[Choice] = &[md(Mod::Lo), md(Mod::Hi)];
+const C148: &[Choice] = &[ty(Type::U32), ty(Type::S32)];
+const C149: &[Choice] = &[ty(Type::Bf16).gated(G156), ty(Type::Bf16x2).gated(G157)];
+const C150: &[Choice] = &[
+    md(Mod::Sc).gated(G158),
+    md(Mod::AcqRel).gated(G24),
+    md(Mod::Acquire).gated(G22),
+    md(Mod::Release).gated(G23),
 ];
-const C150: &[Choice] = &[md(Mod::Async).gated(G158)];
-const C151: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G161)];
-const C152: &[Choice] = &[md(Mod::Release).gated(G22)];
-const C153: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G161)];
-const C154: &[Choice] = &[md(Mod::MbarrierInit).gated(G162)];
-const C155: &[Choice] = &[md(Mod::Proxy)];
-const C156: &[Choice] = &[md(Mod::Alias).gated(G163)];
-const C157: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25), md(Mod::SharedCluster).gated(G26)];
-const C158: &[Choice] = &[md(Mod::TensormapGeneric)];
-const C159: &[Choice] = &[md(Mod::AsyncGeneric)];
-const C160: &[Choice] = &[md(Mod::Oob).gated(G171)];
-const C161: &[Choice] = &[ty(Type::F16).gated(G172), ty(Type::Bf16).gated(G173)];
-const C162: &[Choice] = &[md(Mod::LaunchDependents).gated(G177), md(Mod::Wait).gated(G178)];
-const C163: &[Choice] = &[md(Mod::Texref), md(Mod::Samplerref), md(Mod::Surfref)];
-const C164: &[Choice] = &[md(Mod::Weak).gated(G182)];
-const C165: &[Choice] = &[
+const C151: &[Choice] = &[md(Mod::Async).gated(G159)];
+const C152: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G162)];
+const C153: &[Choice] = &[md(Mod::Release).gated(G23)];
+const C154: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G162)];
+const C155: &[Choice] = &[md(Mod::MbarrierInit).gated(G163)];
+const C156: &[Choice] = &[md(Mod::Proxy)];
+const C157: &[Choice] = &[md(Mod::Alias).gated(G164)];
+const C158: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G26), md(Mod::SharedCluster).gated(G27)];
+const C159: &[Choice] = &[md(Mod::TensormapGeneric)];
+const C160: &[Choice] = &[md(Mod::AsyncGeneric)];
+const C161: &[Choice] = &[md(Mod::Oob).gated(G172)];
+const C162: &[Choice] = &[ty(Type::F16).gated(G173), ty(Type::Bf16).gated(G174)];
+const C163: &[Choice] = &[md(Mod::LaunchDependents).gated(G179), md(Mod::Wait).gated(G180)];
+const C164: &[Choice] = &[md(Mod::Texref), md(Mod::Samplerref), md(Mod::Surfref)];
+const C165: &[Choice] = &[md(Mod::Weak).gated(G184)];
+const C166: &[Choice] = &[
     md(Mod::Const),
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamEntry).gated(G139),
-    md(Mod::ParamFunc).gated(G183),
+    md(Mod::ParamEntry).gated(G140),
+    md(Mod::ParamFunc).gated(G185),
     md(Mod::Shared),
-    md(Mod::SharedCta).gated(G25),
-    md(Mod::SharedCluster).gated(G26),
-];
-const C166: &[Choice] = &[
-    md(Mod::Ca).gated(G184),
-    md(Mod::Cg).gated(G184),
-    md(Mod::Cs).gated(G184),
-    md(Mod::Lu).gated(G184),
-    md(Mod::Cv).gated(G184),
+    md(Mod::SharedCta).gated(G26),
+    md(Mod::SharedCluster).gated(G27),
 ];
 const C167: &[Choice] = &[
+    md(Mod::Ca).gated(G186),
+    md(Mod::Cg).gated(G186),
+    md(Mod::Cs).gated(G186),
+    md(Mod::Lu).gated(G186),
+    md(Mod::Cv).gated(G186),
+];
+const C168: &[Choice] = &[
     ty(Type::B8),
     ty(Type::B16),
     ty(Type::B32),
@@ -2741,109 +2762,109 @@ const C167: &[Choice] = &[
     ty(Type::S64),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::B128).gated(G33),
+    ty(Type::B128).gated(G34),
 ];
-const C168: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G188),
-    md(Mod::L1EvictUnchanged).gated(G189),
-    md(Mod::L1EvictFirst).gated(G190),
-    md(Mod::L1EvictLast).gated(G191),
-    md(Mod::L1NoAllocate).gated(G192),
+const C169: &[Choice] = &[
+    md(Mod::L1EvictNormal).gated(G190),
+    md(Mod::L1EvictUnchanged).gated(G191),
+    md(Mod::L1EvictFirst).gated(G192),
+    md(Mod::L1EvictLast).gated(G193),
+    md(Mod::L1NoAllocate).gated(G194),
 ];
-const C169: &[Choice] = &[md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictLast)];
-const C170: &[Choice] = &[md(Mod::Volatile).gated(G193)];
-const C171: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Acquire).gated(G21)];
-const C172: &[Choice] = &[md(Mod::Mmio).gated(G194)];
-const C173: &[Choice] = &[md(Mod::Relaxed).gated(G20)];
-const C174: &[Choice] = &[md(Mod::Sys)];
-const C175: &[Choice] = &[md(Mod::Ca).gated(G184), md(Mod::Cg).gated(G184), md(Mod::Cs).gated(G184)];
-const C176: &[Choice] = &[md(Mod::Nc).gated(G195)];
-const C177: &[Choice] = &[md(Mod::M8n8)];
-const C178: &[Choice] = &[md(Mod::X1)];
-const C179: &[Choice] = &[md(Mod::Trans)];
-const C180: &[Choice] = &[ty(Type::B16)];
-const C181: &[Choice] = &[md(Mod::X2)];
-const C182: &[Choice] = &[md(Mod::X4)];
-const C183: &[Choice] = &[md(Mod::M8n16)];
-const C184: &[Choice] = &[md(Mod::B8x16)];
-const C185: &[Choice] = &[md(Mod::B6x16P32), md(Mod::B4x16P64)];
-const C186: &[Choice] = &[md(Mod::M16n16).gated(G198)];
-const C187: &[Choice] = &[ty(Type::B8)];
-const C188: &[Choice] = &[md(Mod::Or), md(Mod::And)];
-const C189: &[Choice] = &[md(Mod::Hi), md(Mod::Lo)];
-const C190: &[Choice] = &[md(Mod::Wide)];
-const C191: &[Choice] = &[ty(Type::U16), ty(Type::U32), ty(Type::S16), ty(Type::S32)];
-const C192: &[Choice] = &[md(Mod::Hi)];
-const C193: &[Choice] = &[md(Mod::Any)];
-const C194: &[Choice] = &[md(Mod::All)];
-const C195: &[Choice] = &[md(Mod::NaN).gated(G212)];
-const C196: &[Choice] = &[md(Mod::Xorsign).gated(G213)];
-const C197: &[Choice] = &[md(Mod::Abs).gated(G214)];
-const C198: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G217)];
-const C199: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G218)];
-const C200: &[Choice] = &[md(Mod::Init)];
-const C201: &[Choice] = &[md(Mod::Inval)];
-const C202: &[Choice] = &[md(Mod::ExpectTx)];
-const C203: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G25), md(Mod::SharedCluster).gated(G26)];
-const C204: &[Choice] = &[md(Mod::Cta), md(Mod::Cluster).gated(G24)];
-const C205: &[Choice] = &[md(Mod::CompleteTx)];
-const C206: &[Choice] = &[md(Mod::Release).gated(G226), md(Mod::Relaxed).gated(G227)];
-const C207: &[Choice] = &[md(Mod::NoComplete)];
-const C208: &[Choice] = &[md(Mod::Release).gated(G231), md(Mod::Relaxed).gated(G232)];
-const C209: &[Choice] = &[md(Mod::ArriveDrop)];
-const C210: &[Choice] = &[md(Mod::Release).gated(G234), md(Mod::Relaxed).gated(G235)];
-const C211: &[Choice] = &[md(Mod::Release).gated(G239), md(Mod::Relaxed).gated(G240)];
-const C212: &[Choice] = &[md(Mod::TestWait)];
-const C213: &[Choice] = &[md(Mod::Acquire).gated(G242), md(Mod::Relaxed).gated(G243)];
-const C214: &[Choice] = &[md(Mod::Parity)];
-const C215: &[Choice] = &[md(Mod::Acquire).gated(G245), md(Mod::Relaxed).gated(G246)];
-const C216: &[Choice] = &[md(Mod::TryWait)];
-const C217: &[Choice] = &[md(Mod::Acquire).gated(G248), md(Mod::Relaxed).gated(G249)];
-const C218: &[Choice] = &[md(Mod::Acquire).gated(G251), md(Mod::Relaxed).gated(G252)];
-const C219: &[Choice] = &[md(Mod::PendingCount)];
-const C220: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G254)];
-const C221: &[Choice] = &[md(Mod::Alias).gated(G163), md(Mod::Async).gated(G158)];
-const C222: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G259)];
-const C223: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G260)];
-const C224: &[Choice] = &[md(Mod::M8n8k4)];
-const C225: &[Choice] = &[md(Mod::Row), md(Mod::Col)];
-const C226: &[Choice] = &[ty(Type::F16), ty(Type::F32)];
-const C227: &[Choice] = &[md(Mod::M16n8k8), md(Mod::M16n8k16)];
-const C228: &[Choice] = &[md(Mod::Row)];
-const C229: &[Choice] = &[md(Mod::Col)];
-const C230: &[Choice] = &[md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
-const C231: &[Choice] = &[md(Mod::M8n8k4), md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
-const C232: &[Choice] = &[md(Mod::M8n8k16), md(Mod::M16n8k16), md(Mod::M16n8k32)];
-const C233: &[Choice] = &[ty(Type::U8), ty(Type::S8)];
-const C234: &[Choice] = &[md(Mod::M8n8k32), md(Mod::M16n8k32), md(Mod::M16n8k64)];
-const C235: &[Choice] = &[ty(Type::U4).gated(G137), ty(Type::S4).gated(G138)];
-const C236: &[Choice] = &[md(Mod::M8n8k128), md(Mod::M16n8k128), md(Mod::M16n8k256)];
-const C237: &[Choice] = &[ty(Type::B1).gated(G276)];
-const C238: &[Choice] = &[md(Mod::Xor), md(Mod::And)];
-const C239: &[Choice] = &[md(Mod::M16n8k16), md(Mod::M16n8k32)];
-const C240: &[Choice] = &[md(Mod::KindF8f6f4).gated(G281)];
-const C241: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2)];
-const C242: &[Choice] = &[md(Mod::M16n8k32)];
-const C243: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2), ty(Type::E3m2), ty(Type::E2m3), ty(Type::E2m1)];
-const C244: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G287)];
-const C245: &[Choice] = &[md(Mod::M16n8k16)];
-const C246: &[Choice] = &[md(Mod::M16n8k8)];
-const C247: &[Choice] = &[md(Mod::M16n8k64)];
-const C248: &[Choice] = &[md(Mod::M16n8k128)];
-const C249: &[Choice] = &[md(Mod::SpOrderedMetadata)];
-const C250: &[Choice] = &[md(Mod::KindMxf4).gated(G291)];
-const C251: &[Choice] = &[md(Mod::BlockScale).gated(G292)];
-const C252: &[Choice] = &[md(Mod::ScaleVec2X).gated(G293)];
-const C253: &[Choice] = &[ty(Type::E2m1)];
-const C254: &[Choice] = &[ty(Type::Ue8m0)];
-const C255: &[Choice] = &[md(Mod::KindMxf4nvf4).gated(G295)];
-const C256: &[Choice] = &[md(Mod::ScaleVec2X).gated(G293), md(Mod::ScaleVec4X).gated(G296)];
-const C257: &[Choice] = &[ty(Type::Ue8m0), ty(Type::Ue4m3)];
-const C258: &[Choice] = &[md(Mod::KindMxf8f6f4).gated(G298)];
-const C259: &[Choice] = &[md(Mod::ScaleVec1X).gated(G299)];
-const C260: &[Choice] = &[
+const C170: &[Choice] = &[md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictLast)];
+const C171: &[Choice] = &[md(Mod::Volatile).gated(G195)];
+const C172: &[Choice] = &[md(Mod::Relaxed).gated(G21), md(Mod::Acquire).gated(G22)];
+const C173: &[Choice] = &[md(Mod::Mmio).gated(G196)];
+const C174: &[Choice] = &[md(Mod::Relaxed).gated(G21)];
+const C175: &[Choice] = &[md(Mod::Sys)];
+const C176: &[Choice] = &[md(Mod::Ca).gated(G186), md(Mod::Cg).gated(G186), md(Mod::Cs).gated(G186)];
+const C177: &[Choice] = &[md(Mod::Nc).gated(G197)];
+const C178: &[Choice] = &[md(Mod::M8n8)];
+const C179: &[Choice] = &[md(Mod::X1)];
+const C180: &[Choice] = &[md(Mod::Trans)];
+const C181: &[Choice] = &[ty(Type::B16)];
+const C182: &[Choice] = &[md(Mod::X2)];
+const C183: &[Choice] = &[md(Mod::X4)];
+const C184: &[Choice] = &[md(Mod::M8n16)];
+const C185: &[Choice] = &[md(Mod::B8x16)];
+const C186: &[Choice] = &[md(Mod::B6x16P32), md(Mod::B4x16P64)];
+const C187: &[Choice] = &[md(Mod::M16n16).gated(G200)];
+const C188: &[Choice] = &[ty(Type::B8)];
+const C189: &[Choice] = &[md(Mod::Or), md(Mod::And)];
+const C190: &[Choice] = &[md(Mod::Hi), md(Mod::Lo)];
+const C191: &[Choice] = &[md(Mod::Wide)];
+const C192: &[Choice] = &[ty(Type::U16), ty(Type::U32), ty(Type::S16), ty(Type::S32)];
+const C193: &[Choice] = &[md(Mod::Hi)];
+const C194: &[Choice] = &[md(Mod::Any)];
+const C195: &[Choice] = &[md(Mod::All)];
+const C196: &[Choice] = &[md(Mod::NaN).gated(G214)];
+const C197: &[Choice] = &[md(Mod::Xorsign).gated(G215)];
+const C198: &[Choice] = &[md(Mod::Abs).gated(G216)];
+const C199: &[Choice] =
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G219)];
+const C200: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G220)];
+const C201: &[Choice] = &[md(Mod::Init)];
+const C202: &[Choice] = &[md(Mod::Inval)];
+const C203: &[Choice] = &[md(Mod::ExpectTx)];
+const C204: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G26), md(Mod::SharedCluster).gated(G27)];
+const C205: &[Choice] = &[md(Mod::Cta), md(Mod::Cluster).gated(G25)];
+const C206: &[Choice] = &[md(Mod::CompleteTx)];
+const C207: &[Choice] = &[md(Mod::Release).gated(G228), md(Mod::Relaxed).gated(G229)];
+const C208: &[Choice] = &[md(Mod::NoComplete)];
+const C209: &[Choice] = &[md(Mod::Release).gated(G233), md(Mod::Relaxed).gated(G234)];
+const C210: &[Choice] = &[md(Mod::ArriveDrop)];
+const C211: &[Choice] = &[md(Mod::Release).gated(G236), md(Mod::Relaxed).gated(G237)];
+const C212: &[Choice] = &[md(Mod::Release).gated(G241), md(Mod::Relaxed).gated(G242)];
+const C213: &[Choice] = &[md(Mod::TestWait)];
+const C214: &[Choice] = &[md(Mod::Acquire).gated(G244), md(Mod::Relaxed).gated(G245)];
+const C215: &[Choice] = &[md(Mod::Parity)];
+const C216: &[Choice] = &[md(Mod::Acquire).gated(G247), md(Mod::Relaxed).gated(G248)];
+const C217: &[Choice] = &[md(Mod::TryWait)];
+const C218: &[Choice] = &[md(Mod::Acquire).gated(G250), md(Mod::Relaxed).gated(G251)];
+const C219: &[Choice] = &[md(Mod::Acquire).gated(G253), md(Mod::Relaxed).gated(G254)];
+const C220: &[Choice] = &[md(Mod::PendingCount)];
+const C221: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G256)];
+const C222: &[Choice] = &[md(Mod::Alias).gated(G164), md(Mod::Async).gated(G159)];
+const C223: &[Choice] =
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G261)];
+const C224: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G262)];
+const C225: &[Choice] = &[md(Mod::M8n8k4)];
+const C226: &[Choice] = &[md(Mod::Row), md(Mod::Col)];
+const C227: &[Choice] = &[ty(Type::F16), ty(Type::F32)];
+const C228: &[Choice] = &[md(Mod::M16n8k8), md(Mod::M16n8k16)];
+const C229: &[Choice] = &[md(Mod::Row)];
+const C230: &[Choice] = &[md(Mod::Col)];
+const C231: &[Choice] = &[md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
+const C232: &[Choice] = &[md(Mod::M8n8k4), md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
+const C233: &[Choice] = &[md(Mod::M8n8k16), md(Mod::M16n8k16), md(Mod::M16n8k32)];
+const C234: &[Choice] = &[ty(Type::U8), ty(Type::S8)];
+const C235: &[Choice] = &[md(Mod::M8n8k32), md(Mod::M16n8k32), md(Mod::M16n8k64)];
+const C236: &[Choice] = &[ty(Type::U4).gated(G138), ty(Type::S4).gated(G139)];
+const C237: &[Choice] = &[md(Mod::M8n8k128), md(Mod::M16n8k128), md(Mod::M16n8k256)];
+const C238: &[Choice] = &[ty(Type::B1).gated(G278)];
+const C239: &[Choice] = &[md(Mod::Xor), md(Mod::And)];
+const C240: &[Choice] = &[md(Mod::M16n8k16), md(Mod::M16n8k32)];
+const C241: &[Choice] = &[md(Mod::KindF8f6f4).gated(G283)];
+const C242: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2)];
+const C243: &[Choice] = &[md(Mod::M16n8k32)];
+const C244: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2), ty(Type::E3m2), ty(Type::E2m3), ty(Type::E2m1)];
+const C245: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G289)];
+const C246: &[Choice] = &[md(Mod::M16n8k16)];
+const C247: &[Choice] = &[md(Mod::M16n8k8)];
+const C248: &[Choice] = &[md(Mod::M16n8k64)];
+const C249: &[Choice] = &[md(Mod::M16n8k128)];
+const C250: &[Choice] = &[md(Mod::SpOrderedMetadata)];
+const C251: &[Choice] = &[md(Mod::KindMxf4).gated(G293)];
+const C252: &[Choice] = &[md(Mod::BlockScale).gated(G294)];
+const C253: &[Choice] = &[md(Mod::ScaleVec2X).gated(G295)];
+const C254: &[Choice] = &[ty(Type::E2m1)];
+const C255: &[Choice] = &[ty(Type::Ue8m0)];
+const C256: &[Choice] = &[md(Mod::KindMxf4nvf4).gated(G297)];
+const C257: &[Choice] = &[md(Mod::ScaleVec2X).gated(G295), md(Mod::ScaleVec4X).gated(G298)];
+const C258: &[Choice] = &[ty(Type::Ue8m0), ty(Type::Ue4m3)];
+const C259: &[Choice] = &[md(Mod::KindMxf8f6f4).gated(G300)];
+const C260: &[Choice] = &[md(Mod::ScaleVec1X).gated(G301)];
+const C261: &[Choice] = &[
     ty(Type::Pred),
     ty(Type::B16),
     ty(Type::B32),
@@ -2856,9 +2877,9 @@ const C260: &[Choice] = &[
     ty(Type::S64),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::B128).gated(G33),
+    ty(Type::B128).gated(G34),
 ];
-const C261: &[Choice] = &[
+const C262: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2871,48 +2892,28 @@ const C261: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C262: &[Choice] = &[ty(Type::Bf16).gated(G305), ty(Type::Bf16x2).gated(G306)];
-const C263: &[Choice] = &[md(Mod::LdReduce)];
-const C264: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add), md(Mod::And), md(Mod::Or), md(Mod::Xor)];
-const C265: &[Choice] =
+const C263: &[Choice] = &[ty(Type::Bf16).gated(G307), ty(Type::Bf16x2).gated(G308)];
+const C264: &[Choice] = &[md(Mod::LdReduce)];
+const C265: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add), md(Mod::And), md(Mod::Or), md(Mod::Xor)];
+const C266: &[Choice] =
     &[ty(Type::B32), ty(Type::B64), ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::S64)];
-const C266: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add)];
-const C267: &[Choice] = &[md(Mod::AccF32), md(Mod::AccF16)];
-const C268: &[Choice] = &[
+const C267: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add)];
+const C268: &[Choice] = &[md(Mod::AccF32), md(Mod::AccF16)];
+const C269: &[Choice] = &[
     ty(Type::F16),
     ty(Type::F16x2),
     ty(Type::Bf16).gated(G3),
     ty(Type::Bf16x2).gated(G4),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::E5m2).gated(G308),
-    ty(Type::E5m2x2).gated(G309),
-    ty(Type::E5m2x4).gated(G310),
-    ty(Type::E4m3).gated(G311),
-    ty(Type::E4m3x2).gated(G312),
-    ty(Type::E4m3x4).gated(G313),
+    ty(Type::E5m2).gated(G311),
+    ty(Type::E5m2x2).gated(G312),
+    ty(Type::E5m2x4).gated(G313),
+    ty(Type::E4m3).gated(G314),
+    ty(Type::E4m3x2).gated(G315),
+    ty(Type::E4m3x4).gated(G316),
 ];
-const C269: &[Choice] = &[md(Mod::St)];
-const C270: &[Choice] = &[
-    ty(Type::B32),
-    ty(Type::B64),
-    ty(Type::U32),
-    ty(Type::U64),
-    ty(Type::S32),
-    ty(Type::S64),
-    ty(Type::F16),
-    ty(Type::F16x2),
-    ty(Type::Bf16).gated(G3),
-    ty(Type::Bf16x2).gated(G4),
-    ty(Type::F32),
-    ty(Type::F64),
-    ty(Type::E5m2).gated(G308),
-    ty(Type::E5m2x2).gated(G309),
-    ty(Type::E5m2x4).gated(G310),
-    ty(Type::E4m3).gated(G311),
-    ty(Type::E4m3x2).gated(G312),
-    ty(Type::E4m3x4).gated(G313),
-];
+const C270: &[Choice] = &[md(Mod::St)];
 const C271: &[Choice] = &[
     ty(Type::B32),
     ty(Type::B64),
@@ -2926,20 +2927,40 @@ const C271: &[Choice] = &[
     ty(Type::Bf16x2).gated(G4),
     ty(Type::F32),
     ty(Type::F64),
+    ty(Type::E5m2).gated(G311),
+    ty(Type::E5m2x2).gated(G312),
+    ty(Type::E5m2x4).gated(G313),
+    ty(Type::E4m3).gated(G314),
+    ty(Type::E4m3x2).gated(G315),
+    ty(Type::E4m3x4).gated(G316),
 ];
-const C272: &[Choice] = &[md(Mod::Mask)];
-const C273: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
-const C274: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
-const C275: &[Choice] = &[md(Mod::L2EvictLast).gated(G323), md(Mod::L2EvictNormal).gated(G323)];
-const C276: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
-const C277: &[Choice] = &[md(Mod::Tensormap).gated(G324)];
-const C278: &[Choice] = &[md(Mod::L1)];
-const C279: &[Choice] =
+const C272: &[Choice] = &[
+    ty(Type::B32),
+    ty(Type::B64),
+    ty(Type::U32),
+    ty(Type::U64),
+    ty(Type::S32),
+    ty(Type::S64),
+    ty(Type::F16),
+    ty(Type::F16x2),
+    ty(Type::Bf16).gated(G3),
+    ty(Type::Bf16x2).gated(G4),
+    ty(Type::F32),
+    ty(Type::F64),
+];
+const C273: &[Choice] = &[md(Mod::Mask)];
+const C274: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
+const C275: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
+const C276: &[Choice] = &[md(Mod::L2EvictLast).gated(G326), md(Mod::L2EvictNormal).gated(G326)];
+const C277: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
+const C278: &[Choice] = &[md(Mod::Tensormap).gated(G327)];
+const C279: &[Choice] = &[md(Mod::L1)];
+const C280: &[Choice] =
     &[md(Mod::F4e), md(Mod::B4e), md(Mod::Rc8), md(Mod::Ecl), md(Mod::Ecr), md(Mod::Rc16)];
-const C280: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Release).gated(G22)];
-const C281: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::S64)];
-const C282: &[Choice] = &[md(Mod::Gpu), md(Mod::Sys)];
-const C283: &[Choice] = &[
+const C281: &[Choice] = &[md(Mod::Relaxed).gated(G21), md(Mod::Release).gated(G23)];
+const C282: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::S64)];
+const C283: &[Choice] = &[md(Mod::Gpu), md(Mod::Sys)];
+const C284: &[Choice] = &[
     md(Mod::Eq),
     md(Mod::Ne),
     md(Mod::Lt),
@@ -2959,8 +2980,9 @@ const C283: &[Choice] = &[
     md(Mod::Num),
     md(Mod::Nan),
 ];
-const C284: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32)];
-const C285: &[Choice] = &[
+const C285: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32)];
+const C286: &[Choice] = &[ty(Type::U8x4), ty(Type::S8x4), ty(Type::U16x2), ty(Type::S16x2)];
+const C287: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2974,7 +2996,7 @@ const C285: &[Choice] = &[
     ty(Type::F64),
     ty(Type::F16),
 ];
-const C286: &[Choice] = &[
+const C288: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2989,13 +3011,13 @@ const C286: &[Choice] = &[
     ty(Type::F16),
     ty(Type::Bf16).gated(G3),
 ];
-const C287: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
-const C288: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
-const C289: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
-const C290: &[Choice] = &[md(Mod::Inc).gated(G347), md(Mod::Dec).gated(G348)];
-const C291: &[Choice] = &[md(Mod::L), md(Mod::R)];
-const C292: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
-const C293: &[Choice] = &[
+const C289: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
+const C290: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
+const C291: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
+const C292: &[Choice] = &[md(Mod::Inc).gated(G351), md(Mod::Dec).gated(G352)];
+const C293: &[Choice] = &[md(Mod::L), md(Mod::R)];
+const C294: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
+const C295: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -3006,26 +3028,26 @@ const C293: &[Choice] = &[
     ty(Type::S32),
     ty(Type::S64),
 ];
-const C294: &[Choice] = &[
+const C296: &[Choice] = &[
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamFunc).gated(G183),
+    md(Mod::ParamFunc).gated(G185),
     md(Mod::Shared),
-    md(Mod::SharedCta).gated(G25),
-    md(Mod::SharedCluster).gated(G26),
+    md(Mod::SharedCta).gated(G26),
+    md(Mod::SharedCluster).gated(G27),
 ];
-const C295: &[Choice] =
-    &[md(Mod::Wb).gated(G359), md(Mod::Cg).gated(G359), md(Mod::Cs).gated(G359), md(Mod::Wt).gated(G359)];
-const C296: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G360),
-    md(Mod::L1EvictUnchanged).gated(G361),
-    md(Mod::L1EvictFirst).gated(G362),
-    md(Mod::L1EvictLast).gated(G363),
-    md(Mod::L1NoAllocate).gated(G364),
-];
-const C297: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
+const C297: &[Choice] =
+    &[md(Mod::Wb).gated(G363), md(Mod::Cg).gated(G363), md(Mod::Cs).gated(G363), md(Mod::Wt).gated(G363)];
 const C298: &[Choice] = &[
+    md(Mod::L1EvictNormal).gated(G364),
+    md(Mod::L1EvictUnchanged).gated(G365),
+    md(Mod::L1EvictFirst).gated(G366),
+    md(Mod::L1EvictLast).gated(G367),
+    md(Mod::L1NoAllocate).gated(G368),
+];
+const C299: &[Choice] = &[md(Mod::SharedCluster).gated(G27), md(Mod::Shared), md(Mod::SharedCta).gated(G26)];
+const C300: &[Choice] = &[
     ty(Type::B32),
     ty(Type::B64),
     ty(Type::U32),
@@ -3035,49 +3057,49 @@ const C298: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C299: &[Choice] = &[md(Mod::M16n8).gated(G370)];
-const C300: &[Choice] = &[ty(Type::Bf16).gated(G375), ty(Type::Bf16x2).gated(G376)];
-const C301: &[Choice] = &[ty(Type::F16).gated(G378), ty(Type::Bf16).gated(G379)];
-const C302: &[Choice] = &[md(Mod::B)];
-const C303: &[Choice] = &[
+const C301: &[Choice] = &[md(Mod::M16n8).gated(G374)];
+const C302: &[Choice] = &[ty(Type::Bf16).gated(G379), ty(Type::Bf16x2).gated(G380)];
+const C303: &[Choice] = &[ty(Type::F16).gated(G382), ty(Type::Bf16).gated(G383)];
+const C304: &[Choice] = &[md(Mod::B)];
+const C305: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
-    md(Mod::N3d).gated(G381),
-    md(Mod::A1d).gated(G382),
-    md(Mod::A2d).gated(G382),
+    md(Mod::N3d).gated(G386),
+    md(Mod::A1d).gated(G387),
+    md(Mod::A2d).gated(G387),
 ];
-const C304: &[Choice] =
-    &[md(Mod::Ca).gated(G383), md(Mod::Cg).gated(G383), md(Mod::Cs).gated(G383), md(Mod::Cv).gated(G383)];
-const C305: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
-const C306: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
-const C307: &[Choice] = &[
+const C306: &[Choice] =
+    &[md(Mod::Ca).gated(G388), md(Mod::Cg).gated(G388), md(Mod::Cs).gated(G388), md(Mod::Cv).gated(G388)];
+const C307: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
+const C308: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
+const C309: &[Choice] = &[
     md(Mod::Width),
     md(Mod::Height),
     md(Mod::Depth),
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
-    md(Mod::ArraySize).gated(G384),
-    md(Mod::MemoryLayout).gated(G385),
+    md(Mod::ArraySize).gated(G389),
+    md(Mod::MemoryLayout).gated(G390),
 ];
-const C308: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
-const C309: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
-const C310: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
-const C311: &[Choice] = &[md(Mod::P)];
-const C312: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G388)];
-const C313: &[Choice] =
-    &[md(Mod::Wb).gated(G390), md(Mod::Cg).gated(G390), md(Mod::Cs).gated(G390), md(Mod::Wt).gated(G390)];
-const C314: &[Choice] = &[ty(Type::Bf16).gated(G395), ty(Type::Bf16x2).gated(G396)];
-const C315: &[Choice] = &[md(Mod::Alloc)];
-const C316: &[Choice] = &[md(Mod::Dealloc)];
-const C317: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
-const C318: &[Choice] = &[md(Mod::Ld)];
-const C319: &[Choice] = &[
-    md(Mod::N16x64b).gated(G402),
-    md(Mod::N16x128b).gated(G403),
-    md(Mod::N16x256b).gated(G404),
-    md(Mod::N32x32b).gated(G405),
+const C310: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
+const C311: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
+const C312: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
+const C313: &[Choice] = &[md(Mod::P)];
+const C314: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G393)];
+const C315: &[Choice] =
+    &[md(Mod::Wb).gated(G395), md(Mod::Cg).gated(G395), md(Mod::Cs).gated(G395), md(Mod::Wt).gated(G395)];
+const C316: &[Choice] = &[ty(Type::Bf16).gated(G400), ty(Type::Bf16x2).gated(G401)];
+const C317: &[Choice] = &[md(Mod::Alloc)];
+const C318: &[Choice] = &[md(Mod::Dealloc)];
+const C319: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
+const C320: &[Choice] = &[md(Mod::Ld)];
+const C321: &[Choice] = &[
+    md(Mod::N16x64b).gated(G407),
+    md(Mod::N16x128b).gated(G408),
+    md(Mod::N16x256b).gated(G409),
+    md(Mod::N32x32b).gated(G410),
 ];
-const C320: &[Choice] = &[
+const C322: &[Choice] = &[
     md(Mod::X1),
     md(Mod::X2),
     md(Mod::X4),
@@ -3087,69 +3109,69 @@ const C320: &[Choice] = &[
     md(Mod::X64),
     md(Mod::X128),
 ];
-const C321: &[Choice] = &[md(Mod::Pack16b)];
-const C322: &[Choice] = &[md(Mod::N16x32bx2).gated(G407)];
-const C323: &[Choice] = &[md(Mod::Unpack16b)];
-const C324: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
-const C325: &[Choice] = &[md(Mod::Cp)];
-const C326: &[Choice] =
-    &[md(Mod::N128x256b).gated(G410), md(Mod::N4x256b).gated(G411), md(Mod::N128x128b).gated(G412)];
-const C327: &[Choice] = &[md(Mod::N64x128b).gated(G414)];
-const C328: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
-const C329: &[Choice] = &[md(Mod::N32x128b).gated(G415)];
-const C330: &[Choice] = &[md(Mod::Warpx4)];
-const C331: &[Choice] = &[md(Mod::Shift)];
-const C332: &[Choice] = &[md(Mod::Down)];
-const C333: &[Choice] = &[md(Mod::Mma)];
-const C334: &[Choice] = &[
-    md(Mod::KindF16).gated(G417),
-    md(Mod::KindTf32).gated(G418),
-    md(Mod::KindF8f6f4).gated(G281),
-    md(Mod::KindI8).gated(G419),
+const C323: &[Choice] = &[md(Mod::Pack16b)];
+const C324: &[Choice] = &[md(Mod::N16x32bx2).gated(G412)];
+const C325: &[Choice] = &[md(Mod::Unpack16b)];
+const C326: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
+const C327: &[Choice] = &[md(Mod::Cp)];
+const C328: &[Choice] =
+    &[md(Mod::N128x256b).gated(G415), md(Mod::N4x256b).gated(G416), md(Mod::N128x128b).gated(G417)];
+const C329: &[Choice] = &[md(Mod::N64x128b).gated(G419)];
+const C330: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
+const C331: &[Choice] = &[md(Mod::N32x128b).gated(G420)];
+const C332: &[Choice] = &[md(Mod::Warpx4)];
+const C333: &[Choice] = &[md(Mod::Shift)];
+const C334: &[Choice] = &[md(Mod::Down)];
+const C335: &[Choice] = &[md(Mod::Mma)];
+const C336: &[Choice] = &[
+    md(Mod::KindF16).gated(G422),
+    md(Mod::KindTf32).gated(G423),
+    md(Mod::KindF8f6f4).gated(G283),
+    md(Mod::KindI8).gated(G424),
 ];
-const C335: &[Choice] = &[
-    md(Mod::CollectorAFill).gated(G420),
-    md(Mod::CollectorAUse).gated(G421),
-    md(Mod::CollectorALastuse).gated(G422),
-    md(Mod::CollectorADiscard).gated(G423),
+const C337: &[Choice] = &[
+    md(Mod::CollectorAFill).gated(G425),
+    md(Mod::CollectorAUse).gated(G426),
+    md(Mod::CollectorALastuse).gated(G427),
+    md(Mod::CollectorADiscard).gated(G428),
 ];
-const C336: &[Choice] = &[md(Mod::CtaGroup1)];
-const C337: &[Choice] = &[md(Mod::CtaGroup2)];
-const C338: &[Choice] = &[md(Mod::Ashift).gated(G426)];
-const C339: &[Choice] = &[md(Mod::Sp)];
-const C340: &[Choice] =
-    &[md(Mod::KindMxf8f6f4).gated(G298), md(Mod::KindMxf4).gated(G291), md(Mod::KindMxf4nvf4).gated(G295)];
-const C341: &[Choice] = &[
-    md(Mod::ScaleVec1X).gated(G299),
-    md(Mod::ScaleVec2X).gated(G293),
-    md(Mod::ScaleVec4X).gated(G296),
-    md(Mod::Block16).gated(G427),
-    md(Mod::Block32).gated(G428),
-];
-const C342: &[Choice] = &[md(Mod::Ws)];
+const C338: &[Choice] = &[md(Mod::CtaGroup1)];
+const C339: &[Choice] = &[md(Mod::CtaGroup2)];
+const C340: &[Choice] = &[md(Mod::Ashift).gated(G431)];
+const C341: &[Choice] = &[md(Mod::Sp)];
+const C342: &[Choice] =
+    &[md(Mod::KindMxf8f6f4).gated(G300), md(Mod::KindMxf4).gated(G293), md(Mod::KindMxf4nvf4).gated(G297)];
 const C343: &[Choice] = &[
-    md(Mod::CollectorB0Fill).gated(G431),
-    md(Mod::CollectorB0Use).gated(G432),
-    md(Mod::CollectorB0Lastuse).gated(G433),
-    md(Mod::CollectorB0Discard).gated(G434),
-    md(Mod::CollectorB1Fill).gated(G435),
-    md(Mod::CollectorB1Use).gated(G436),
-    md(Mod::CollectorB1Lastuse).gated(G437),
-    md(Mod::CollectorB1Discard).gated(G438),
-    md(Mod::CollectorB2Fill).gated(G439),
-    md(Mod::CollectorB2Use).gated(G440),
-    md(Mod::CollectorB2Lastuse).gated(G441),
-    md(Mod::CollectorB2Discard).gated(G442),
-    md(Mod::CollectorB3Fill).gated(G443),
-    md(Mod::CollectorB3Use).gated(G444),
-    md(Mod::CollectorB3Lastuse).gated(G445),
-    md(Mod::CollectorB3Discard).gated(G446),
+    md(Mod::ScaleVec1X).gated(G301),
+    md(Mod::ScaleVec2X).gated(G295),
+    md(Mod::ScaleVec4X).gated(G298),
+    md(Mod::Block16).gated(G432),
+    md(Mod::Block32).gated(G433),
 ];
-const C344: &[Choice] = &[md(Mod::Commit)];
-const C345: &[Choice] = &[md(Mod::MbarrierArriveOne)];
-const C346: &[Choice] = &[md(Mod::FenceBeforeThreadSync), md(Mod::FenceAfterThreadSync)];
-const C347: &[Choice] = &[md(Mod::Replace)];
-const C348: &[Choice] = &[
+const C344: &[Choice] = &[md(Mod::Ws)];
+const C345: &[Choice] = &[
+    md(Mod::CollectorB0Fill).gated(G436),
+    md(Mod::CollectorB0Use).gated(G437),
+    md(Mod::CollectorB0Lastuse).gated(G438),
+    md(Mod::CollectorB0Discard).gated(G439),
+    md(Mod::CollectorB1Fill).gated(G440),
+    md(Mod::CollectorB1Use).gated(G441),
+    md(Mod::CollectorB1Lastuse).gated(G442),
+    md(Mod::CollectorB1Discard).gated(G443),
+    md(Mod::CollectorB2Fill).gated(G444),
+    md(Mod::CollectorB2Use).gated(G445),
+    md(Mod::CollectorB2Lastuse).gated(G446),
+    md(Mod::CollectorB2Discard).gated(G447),
+    md(Mod::CollectorB3Fill).gated(G448),
+    md(Mod::CollectorB3Use).gated(G449),
+    md(Mod::CollectorB3Lastuse).gated(G450),
+    md(Mod::CollectorB3Discard).gated(G451),
+];
+const C346: &[Choice] = &[md(Mod::Commit)];
+const C347: &[Choice] = &[md(Mod::MbarrierArriveOne)];
+const C348: &[Choice] = &[md(Mod::FenceBeforeThreadSync), md(Mod::FenceAfterThreadSync)];
+const C349: &[Choice] = &[md(Mod::Replace)];
+const C350: &[Choice] = &[
     md(Mod::GlobalAddress),
     md(Mod::Rank),
     md(Mod::Elemtype),
@@ -3158,11 +3180,11 @@ const C348: &[Choice] = &[
     md(Mod::FillMode),
     md(Mod::SwizzleAtomicity),
 ];
-const C349: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25)];
-const C350: &[Choice] = &[md(Mod::B1024)];
-const C351: &[Choice] = &[md(Mod::BoxDim), md(Mod::GlobalDim), md(Mod::GlobalStride), md(Mod::ElementStride)];
-const C352: &[Choice] = &[md(Mod::CpFenceproxy)];
-const C353: &[Choice] = &[
+const C351: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G26)];
+const C352: &[Choice] = &[md(Mod::B1024)];
+const C353: &[Choice] = &[md(Mod::BoxDim), md(Mod::GlobalDim), md(Mod::GlobalStride), md(Mod::ElementStride)];
+const C354: &[Choice] = &[md(Mod::CpFenceproxy)];
+const C355: &[Choice] = &[
     md(Mod::Finite),
     md(Mod::Infinite),
     md(Mod::Number),
@@ -3170,61 +3192,61 @@ const C353: &[Choice] = &[
     md(Mod::Normal),
     md(Mod::Subnormal),
 ];
-const C354: &[Choice] = &[
+const C356: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G454),
-    md(Mod::Acube).gated(G454),
-    md(Mod::N2dms).gated(G455),
-    md(Mod::A2dms).gated(G455),
+    md(Mod::Cube).gated(G459),
+    md(Mod::Acube).gated(G459),
+    md(Mod::N2dms).gated(G460),
+    md(Mod::A2dms).gated(G460),
 ];
-const C355: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G456)];
-const C356: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
-const C357: &[Choice] = &[md(Mod::Base)];
-const C358: &[Choice] = &[md(Mod::Level)];
-const C359: &[Choice] = &[md(Mod::Grad)];
-const C360: &[Choice] = &[
+const C357: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G461)];
+const C358: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
+const C359: &[Choice] = &[md(Mod::Base)];
+const C360: &[Choice] = &[md(Mod::Level)];
+const C361: &[Choice] = &[md(Mod::Grad)];
+const C362: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G454),
-    md(Mod::Acube).gated(G454),
+    md(Mod::Cube).gated(G459),
+    md(Mod::Acube).gated(G459),
 ];
-const C361: &[Choice] = &[md(Mod::V2)];
-const C362: &[Choice] = &[ty(Type::F16x2).gated(G456)];
-const C363: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
-const C364: &[Choice] =
-    &[md(Mod::N2d), md(Mod::A2d).gated(G466), md(Mod::Cube).gated(G467), md(Mod::Acube).gated(G468)];
-const C365: &[Choice] = &[md(Mod::N2d), md(Mod::A2d), md(Mod::Cube), md(Mod::Acube)];
-const C366: &[Choice] = &[
+const C363: &[Choice] = &[md(Mod::V2)];
+const C364: &[Choice] = &[ty(Type::F16x2).gated(G461)];
+const C365: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
+const C366: &[Choice] =
+    &[md(Mod::N2d), md(Mod::A2d).gated(G471), md(Mod::Cube).gated(G472), md(Mod::Acube).gated(G473)];
+const C367: &[Choice] = &[md(Mod::N2d), md(Mod::A2d), md(Mod::Cube), md(Mod::Acube)];
+const C368: &[Choice] = &[
     md(Mod::Width),
     md(Mod::Height),
     md(Mod::Depth),
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
     md(Mod::NormalizedCoords),
-    md(Mod::ArraySize).gated(G384),
-    md(Mod::NumMipmapLevels).gated(G472),
-    md(Mod::NumSamples).gated(G473),
+    md(Mod::ArraySize).gated(G389),
+    md(Mod::NumMipmapLevels).gated(G477),
+    md(Mod::NumSamples).gated(G478),
     md(Mod::ForceUnnormalizedCoords),
     md(Mod::FilterMode),
     md(Mod::AddrMode0),
     md(Mod::AddrMode1),
     md(Mod::AddrMode2),
-    md(Mod::MemoryLayout).gated(G385),
+    md(Mod::MemoryLayout).gated(G390),
 ];
-const C367: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
-const C368: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
-const C369: &[Choice] = &[md(Mod::Po)];
-const C370: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
-const C371: &[Choice] = &[md(Mod::Ballot)];
-const C372: &[Choice] = &[md(Mod::MmaAsync)];
-const C373: &[Choice] = &[
+const C369: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
+const C370: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
+const C371: &[Choice] = &[md(Mod::Po)];
+const C372: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
+const C373: &[Choice] = &[md(Mod::Ballot)];
+const C374: &[Choice] = &[md(Mod::MmaAsync)];
+const C375: &[Choice] = &[
     md(Mod::M64n8k16),
     md(Mod::M64n16k16),
     md(Mod::M64n24k16),
@@ -3258,7 +3280,7 @@ const C373: &[Choice] = &[
     md(Mod::M64n248k16),
     md(Mod::M64n256k16),
 ];
-const C374: &[Choice] = &[
+const C376: &[Choice] = &[
     md(Mod::M64n8k8),
     md(Mod::M64n16k8),
     md(Mod::M64n24k8),
@@ -3292,7 +3314,7 @@ const C374: &[Choice] = &[
     md(Mod::M64n248k8),
     md(Mod::M64n256k8),
 ];
-const C375: &[Choice] = &[
+const C377: &[Choice] = &[
     md(Mod::M64n8k32),
     md(Mod::M64n16k32),
     md(Mod::M64n24k32),
@@ -3326,7 +3348,7 @@ const C375: &[Choice] = &[
     md(Mod::M64n248k32),
     md(Mod::M64n256k32),
 ];
-const C376: &[Choice] = &[
+const C378: &[Choice] = &[
     md(Mod::M64n8k32),
     md(Mod::M64n16k32),
     md(Mod::M64n24k32),
@@ -3346,8 +3368,8 @@ const C376: &[Choice] = &[
     md(Mod::M64n240k32),
     md(Mod::M64n256k32),
 ];
-const C377: &[Choice] = &[ty(Type::S8), ty(Type::U8)];
-const C378: &[Choice] = &[
+const C379: &[Choice] = &[ty(Type::S8), ty(Type::U8)];
+const C380: &[Choice] = &[
     md(Mod::M64n8k256),
     md(Mod::M64n16k256),
     md(Mod::M64n24k256),
@@ -3367,8 +3389,8 @@ const C378: &[Choice] = &[
     md(Mod::M64n240k256),
     md(Mod::M64n256k256),
 ];
-const C379: &[Choice] = &[md(Mod::And)];
-const C380: &[Choice] = &[
+const C381: &[Choice] = &[md(Mod::And)];
+const C382: &[Choice] = &[
     md(Mod::M64n8k64),
     md(Mod::M64n16k64),
     md(Mod::M64n24k64),
@@ -3402,7 +3424,7 @@ const C380: &[Choice] = &[
     md(Mod::M64n248k64),
     md(Mod::M64n256k64),
 ];
-const C381: &[Choice] = &[
+const C383: &[Choice] = &[
     md(Mod::M64n8k64),
     md(Mod::M64n16k64),
     md(Mod::M64n24k64),
@@ -3422,17 +3444,17 @@ const C381: &[Choice] = &[
     md(Mod::M64n240k64),
     md(Mod::M64n256k64),
 ];
-const C382: &[Choice] = &[md(Mod::Fence)];
-const C383: &[Choice] = &[md(Mod::Load)];
-const C384: &[Choice] = &[md(Mod::A)];
-const C385: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16)];
-const C386: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
-const C387: &[Choice] = &[md(Mod::M16n16k8)];
-const C388: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
-const C389: &[Choice] = &[md(Mod::M8n8k32)];
-const C390: &[Choice] = &[md(Mod::M8n8k128)];
-const C391: &[Choice] = &[md(Mod::C)];
-const C392: &[Choice] = &[
+const C384: &[Choice] = &[md(Mod::Fence)];
+const C385: &[Choice] = &[md(Mod::Load)];
+const C386: &[Choice] = &[md(Mod::A)];
+const C387: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16)];
+const C388: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G26)];
+const C389: &[Choice] = &[md(Mod::M16n16k8)];
+const C390: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
+const C391: &[Choice] = &[md(Mod::M8n8k32)];
+const C392: &[Choice] = &[md(Mod::M8n8k128)];
+const C393: &[Choice] = &[md(Mod::C)];
+const C394: &[Choice] = &[
     md(Mod::M16n16k16),
     md(Mod::M8n32k16),
     md(Mod::M32n8k16),
@@ -3440,14 +3462,14 @@ const C392: &[Choice] = &[
     md(Mod::M8n8k32),
     md(Mod::M8n8k128),
 ];
-const C393: &[Choice] =
+const C395: &[Choice] =
     &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
-const C394: &[Choice] = &[md(Mod::Store)];
-const C395: &[Choice] = &[md(Mod::D)];
-const C396: &[Choice] = &[ty(Type::U8)];
-const C397: &[Choice] = &[ty(Type::S8)];
-const C398: &[Choice] = &[ty(Type::U4).gated(G137)];
-const C399: &[Choice] = &[ty(Type::S4).gated(G138)];
+const C396: &[Choice] = &[md(Mod::Store)];
+const C397: &[Choice] = &[md(Mod::D)];
+const C398: &[Choice] = &[ty(Type::U8)];
+const C399: &[Choice] = &[ty(Type::S8)];
+const C400: &[Choice] = &[ty(Type::U4).gated(G138)];
+const C401: &[Choice] = &[ty(Type::S4).gated(G139)];
 
 const T0: &[Type] = &[Type::Pred];
 const T1: &[Type] = &[Type::F16, Type::F16x2];
@@ -3565,11 +3587,12 @@ const T52: &[Type] = &[Type::U16, Type::U32, Type::U64];
 const T53: &[Type] =
     &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::F32, Type::F64];
 const T54: &[Type] = &[Type::F32, Type::F64];
-const T55: &[Type] = &[Type::F16, Type::F32];
-const T56: &[Type] =
+const T55: &[Type] = &[Type::U8x4, Type::U16x2];
+const T56: &[Type] = &[Type::F16, Type::F32];
+const T57: &[Type] =
     &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::F32, Type::F64, Type::F16];
-const T57: &[Type] = &[Type::F32, Type::F64, Type::F16];
-const T58: &[Type] = &[
+const T58: &[Type] = &[Type::F32, Type::F64, Type::F16];
+const T59: &[Type] = &[
     Type::U16,
     Type::U32,
     Type::U64,
@@ -3581,8 +3604,8 @@ const T58: &[Type] = &[
     Type::F16,
     Type::Bf16,
 ];
-const T59: &[Type] = &[Type::F32, Type::F64, Type::F16, Type::Bf16];
-const T60: &[Type] = &[Type::B8, Type::B16, Type::B32];
+const T60: &[Type] = &[Type::F32, Type::F64, Type::F16, Type::Bf16];
+const T61: &[Type] = &[Type::B8, Type::B16, Type::B32];
 
 const M0: &[Mod] = &[Mod::Rm, Mod::Rp];
 const M1: &[Mod] = &[Mod::Global, Mod::Shared, Mod::SharedCta, Mod::SharedCluster];
@@ -3963,6 +3986,63 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("mixed::add"),
     },
     Form {
+        opcode: Opcode::Add,
+        syntax: "add{.rnd}.f32x2.atype.f32x2 d, a<reg>, c<reg>",
+        section: "9.7.5.1",
+        slots: &[optional("rnd", C7), slot("f32x2", C9), slot("atype", C17), slot("f32x2", C9)],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Register, Ty::Pick(1)),
+            read("c", Kind::Register, Ty::Pick(0)),
+        ],
+        rules: &[],
+        gates: G17,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("mixed::add"),
+    },
+    Form {
+        opcode: Opcode::Add,
+        syntax: "add{.rz}.bf16x2.f32x2.f32x2 d, a<reg>:.f32x2, b<reg>:.f32x2",
+        section: "9.7.5.1",
+        slots: &[optional("rz", C18), slot("bf16x2", C19), slot("f32x2", C9), slot("f32x2", C9)],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Register, Ty::Pick(1)),
+            read("b", Kind::Register, Ty::Pick(1)),
+        ],
+        rules: &[],
+        gates: G17,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("mixed::add_narrow"),
+    },
+    Form {
+        opcode: Opcode::Add,
+        syntax: "add{.rz}.ftz.f16x2.f32x2.f32x2 d, a<reg>:.f32x2, b<reg>:.f32x2",
+        section: "9.7.5.1",
+        slots: &[
+            optional("rz", C18),
+            slot("ftz", C0),
+            slot("f16x2", C20),
+            slot("f32x2", C9),
+            slot("f32x2", C9),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Register, Ty::Pick(1)),
+            read("b", Kind::Register, Ty::Pick(1)),
+        ],
+        rules: &[],
+        gates: G17,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("mixed::add_narrow"),
+    },
+    Form {
         opcode: Opcode::Addc,
         syntax: "addc.type d, a, b",
         section: "9.7.2.2",
@@ -3975,7 +4055,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G17,
+        gates: G18,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::addc"),
     },
@@ -3992,7 +4072,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G14) }],
-        gates: G17,
+        gates: G18,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::addc"),
     },
@@ -4000,7 +4080,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Alloca,
         syntax: "alloca.type d, size{, immAlign<imm>:u32}",
         section: "9.7.17.3",
-        slots: &[slot("type", C17)],
+        slots: &[slot("type", C21)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4009,7 +4089,7 @@ pub static FORMS: &[Form] = &[
             read("immAlign", Kind::Immediate, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[],
-        gates: G18,
+        gates: G19,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Alloca),
     },
@@ -4017,7 +4097,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::And,
         syntax: "and.logical d, a, b",
         section: "9.7.8.1",
-        slots: &[slot("logical", C18)],
+        slots: &[slot("logical", C22)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4034,7 +4114,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Applypriority,
         syntax: "applypriority{.global}.L2::evict_normal [a], size<imm 128>:u32",
         section: "9.7.9.16",
-        slots: &[optional("global", C19), slot("L2::evict_normal", C20)],
+        slots: &[optional("global", C23), slot("L2::evict_normal", C24)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4042,7 +4122,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G19,
+        gates: G20,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::ApplyPriority),
     },
@@ -4051,82 +4131,11 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.atom_space}.bitwise{.cache_hint}.type d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C21),
-            optional("scope", C22),
-            optional("atom_space", C23),
-            slot("bitwise", C24),
-            optional("cache_hint", C25),
-            slot("type", C26),
-        ],
-        ignored: T0,
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).sink(),
-            read("a", Kind::Address, Ty::None),
-            read("b", Kind::Source, Ty::Pick(0)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
-        ],
-        rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T3)], then: Consequence::Gates(G31) },
-            Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
-            },
-        ],
-        gates: G32,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Atom),
-    },
-    Form {
-        opcode: Opcode::Atom,
-        syntax: "atom{.sem}{.scope}{.atom_space}.exch{.cache_hint}.type d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
-        section: "9.7.13.6",
-        slots: &[
-            optional("sem", C21),
-            optional("scope", C22),
-            optional("atom_space", C23),
-            slot("exch", C27),
-            optional("cache_hint", C25),
-            slot("type", C28),
-        ],
-        ignored: T0,
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).sink(),
-            read("a", Kind::Address, Ty::None),
-            read("b", Kind::Source, Ty::Pick(0)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
-        ],
-        rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T3), Condition::Has(M5)], then: Consequence::Gates(G34) },
-            Rule { when: &[Condition::TypeIn(0, T3), Condition::Has(M3)], then: Consequence::Gates(G35) },
-            Rule { when: &[Condition::TypeIn(0, T4)], then: Consequence::Gates(G36) },
-            Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
-            },
-        ],
-        gates: G32,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Atom),
-    },
-    Form {
-        opcode: Opcode::Atom,
-        syntax: "atom{.sem}{.scope}{.atom_space}.cas.type d, [a], b, c",
-        section: "9.7.13.6",
-        slots: &[
-            optional("sem", C21),
-            optional("scope", C22),
-            optional("atom_space", C23),
-            slot("cas", C29),
+            optional("sem", C25),
+            optional("scope", C26),
+            optional("atom_space", C27),
+            slot("bitwise", C28),
+            optional("cache_hint", C29),
             slot("type", C30),
         ],
         ignored: T0,
@@ -4135,31 +4144,33 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).sink(),
             read("a", Kind::Address, Ty::None),
             read("b", Kind::Source, Ty::Pick(0)),
-            read("c", Kind::Source, Ty::Pick(0)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T5)], then: Consequence::Gates(G37) },
-            Rule { when: &[Condition::TypeIn(0, T3), Condition::Has(M5)], then: Consequence::Gates(G34) },
-            Rule { when: &[Condition::TypeIn(0, T3), Condition::Has(M3)], then: Consequence::Gates(G35) },
-            Rule { when: &[Condition::TypeIn(0, T4)], then: Consequence::Gates(G36) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
+            Rule { when: &[Condition::TypeIn(0, T3)], then: Consequence::Gates(G32) },
+            Rule {
+                when: &[Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
+            },
         ],
-        gates: G32,
+        gates: G33,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
     Form {
         opcode: Opcode::Atom,
-        syntax: "atom{.sem}{.scope}{.atom_space}.add{.cache_hint}.type d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "atom{.sem}{.scope}{.atom_space}.exch{.cache_hint}.type d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C21),
-            optional("scope", C22),
-            optional("atom_space", C23),
-            slot("add", C31),
-            optional("cache_hint", C25),
+            optional("sem", C25),
+            optional("scope", C26),
+            optional("atom_space", C27),
+            slot("exch", C31),
+            optional("cache_hint", C29),
             slot("type", C32),
         ],
         ignored: T0,
@@ -4172,18 +4183,87 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T6)], then: Consequence::Gates(G38) },
-            Rule { when: &[Condition::TypeIn(0, T7), Condition::Has(M5)], then: Consequence::Gates(G34) },
-            Rule { when: &[Condition::TypeIn(0, T7), Condition::Has(M3)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
+            Rule { when: &[Condition::TypeIn(0, T3), Condition::Has(M5)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::TypeIn(0, T3), Condition::Has(M3)], then: Consequence::Gates(G36) },
+            Rule { when: &[Condition::TypeIn(0, T4)], then: Consequence::Gates(G37) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G32,
+        gates: G33,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Atom),
+    },
+    Form {
+        opcode: Opcode::Atom,
+        syntax: "atom{.sem}{.scope}{.atom_space}.cas.type d, [a], b, c",
+        section: "9.7.13.6",
+        slots: &[
+            optional("sem", C25),
+            optional("scope", C26),
+            optional("atom_space", C27),
+            slot("cas", C33),
+            slot("type", C34),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("b", Kind::Source, Ty::Pick(0)),
+            read("c", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
+            Rule { when: &[Condition::TypeIn(0, T5)], then: Consequence::Gates(G38) },
+            Rule { when: &[Condition::TypeIn(0, T3), Condition::Has(M5)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::TypeIn(0, T3), Condition::Has(M3)], then: Consequence::Gates(G36) },
+            Rule { when: &[Condition::TypeIn(0, T4)], then: Consequence::Gates(G37) },
+        ],
+        gates: G33,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Atom),
+    },
+    Form {
+        opcode: Opcode::Atom,
+        syntax: "atom{.sem}{.scope}{.atom_space}.add{.cache_hint}.type d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.13.6",
+        slots: &[
+            optional("sem", C25),
+            optional("scope", C26),
+            optional("atom_space", C27),
+            slot("add", C35),
+            optional("cache_hint", C29),
+            slot("type", C36),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("b", Kind::Source, Ty::Pick(0)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
+            Rule { when: &[Condition::TypeIn(0, T6)], then: Consequence::Gates(G39) },
+            Rule { when: &[Condition::TypeIn(0, T7), Condition::Has(M5)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::TypeIn(0, T7), Condition::Has(M3)], then: Consequence::Gates(G36) },
+            Rule {
+                when: &[Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
+            },
+        ],
+        gates: G33,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4192,12 +4272,12 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.atom_space}.add{.noftz}{.cache_hint}.f32 d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C21),
-            optional("scope", C22),
-            optional("atom_space", C23),
-            slot("add", C31),
-            optional("noftz", C33),
-            optional("cache_hint", C25),
+            optional("sem", C25),
+            optional("scope", C26),
+            optional("atom_space", C27),
+            slot("add", C35),
+            optional("noftz", C37),
+            optional("cache_hint", C29),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -4210,16 +4290,16 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G39) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G40) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G40,
+        gates: G41,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4228,13 +4308,13 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.atom_space}.add.noftz{.cache_hint}.type d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C21),
-            optional("scope", C22),
-            optional("atom_space", C23),
-            slot("add", C31),
-            slot("noftz", C33),
-            optional("cache_hint", C25),
-            slot("type", C34),
+            optional("sem", C25),
+            optional("scope", C26),
+            optional("atom_space", C27),
+            slot("add", C35),
+            slot("noftz", C37),
+            optional("cache_hint", C29),
+            slot("type", C38),
         ],
         ignored: T0,
         head: 0,
@@ -4246,15 +4326,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G32,
+        gates: G33,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4263,12 +4343,12 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.atom_space}.step{.cache_hint}.u32 d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C21),
-            optional("scope", C22),
-            optional("atom_space", C23),
-            slot("step", C35),
-            optional("cache_hint", C25),
-            slot("u32", C36),
+            optional("sem", C25),
+            optional("scope", C26),
+            optional("atom_space", C27),
+            slot("step", C39),
+            optional("cache_hint", C29),
+            slot("u32", C40),
         ],
         ignored: T0,
         head: 0,
@@ -4280,15 +4360,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G32,
+        gates: G33,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4297,11 +4377,11 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.atom_space}.minmax{.cache_hint}.type d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C21),
-            optional("scope", C22),
-            optional("atom_space", C23),
-            slot("minmax", C37),
-            optional("cache_hint", C25),
+            optional("sem", C25),
+            optional("scope", C26),
+            optional("atom_space", C27),
+            slot("minmax", C41),
+            optional("cache_hint", C29),
             slot("type", C15),
         ],
         ignored: T0,
@@ -4314,16 +4394,16 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G31) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
+            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G32) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G32,
+        gates: G33,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4332,13 +4412,13 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.global}.add{.noftz}{.cache_hint}.vec.f32 d.vec, [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C21),
-            optional("scope", C22),
-            optional("global", C19),
-            slot("add", C31),
-            optional("noftz", C33),
-            optional("cache_hint", C25),
-            slot("vec", C38),
+            optional("sem", C25),
+            optional("scope", C26),
+            optional("global", C23),
+            slot("add", C35),
+            optional("noftz", C37),
+            optional("cache_hint", C29),
+            slot("vec", C42),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -4351,14 +4431,14 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G44) },
-            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G45) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G39) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
+            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G45) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G46) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G40) },
         ],
-        gates: G32,
+        gates: G33,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4367,14 +4447,14 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type d.vec, [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C21),
-            optional("scope", C22),
-            optional("global", C19),
-            slot("op", C39),
-            slot("noftz", C33),
-            optional("cache_hint", C25),
-            slot("vec", C40),
-            slot("type", C41),
+            optional("sem", C25),
+            optional("scope", C26),
+            optional("global", C23),
+            slot("op", C43),
+            slot("noftz", C37),
+            optional("cache_hint", C29),
+            slot("vec", C44),
+            slot("type", C45),
         ],
         ignored: T0,
         head: 0,
@@ -4386,15 +4466,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G44) },
-            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G45) },
-            Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T8)], then: Consequence::Gates(G37) },
-            Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T9)], then: Consequence::Gates(G46) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
+            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G45) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G46) },
+            Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T8)], then: Consequence::Gates(G38) },
+            Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T9)], then: Consequence::Gates(G47) },
         ],
-        gates: G32,
+        gates: G33,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4403,14 +4483,14 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type d.vec, [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C21),
-            optional("scope", C22),
-            optional("global", C19),
-            slot("op", C39),
-            slot("noftz", C33),
-            optional("cache_hint", C25),
-            slot("vec", C38),
-            slot("type", C42),
+            optional("sem", C25),
+            optional("scope", C26),
+            optional("global", C23),
+            slot("op", C43),
+            slot("noftz", C37),
+            optional("cache_hint", C29),
+            slot("vec", C42),
+            slot("type", C17),
         ],
         ignored: T0,
         head: 0,
@@ -4422,15 +4502,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G44) },
-            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G45) },
-            Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T10)], then: Consequence::Gates(G41) },
-            Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T11)], then: Consequence::Gates(G46) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
+            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G45) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G46) },
+            Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T10)], then: Consequence::Gates(G42) },
+            Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T11)], then: Consequence::Gates(G47) },
         ],
-        gates: G32,
+        gates: G33,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4438,14 +4518,14 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bar,
         syntax: "bar{.cta}.sync a:u32{, b:u32}",
         section: "9.7.13.1",
-        slots: &[optional("cta", C43), slot("sync", C44)],
+        slots: &[optional("cta", C46), slot("sync", C47)],
         ignored: &[],
         head: 0,
         operands: &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G47) }],
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G48) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
@@ -4454,15 +4534,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bar,
         syntax: "bar{.cta}.arrive a:u32, b:u32",
         section: "9.7.13.1",
-        slots: &[optional("cta", C43), slot("arrive", C45)],
+        slots: &[optional("cta", C46), slot("arrive", C48)],
         ignored: &[],
         head: 0,
         operands: &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G48) }],
-        gates: G49,
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G49) }],
+        gates: G50,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4470,7 +4550,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bar,
         syntax: "bar{.cta}.red.popc.u32 d, a:u32, {!}c",
         section: "9.7.13.1",
-        slots: &[optional("cta", C43), slot("red", C46), slot("popc", C47), slot("u32", C36)],
+        slots: &[optional("cta", C46), slot("red", C49), slot("popc", C50), slot("u32", C40)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4478,8 +4558,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G50) }],
-        gates: G51,
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G51) }],
+        gates: G52,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4487,7 +4567,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bar,
         syntax: "bar{.cta}.red.popc.u32 d, a:u32, b:u32, {!}c",
         section: "9.7.13.1",
-        slots: &[optional("cta", C43), slot("red", C46), slot("popc", C47), slot("u32", C36)],
+        slots: &[optional("cta", C46), slot("red", C49), slot("popc", C50), slot("u32", C40)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4496,8 +4576,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G50) }],
-        gates: G51,
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G51) }],
+        gates: G52,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4505,7 +4585,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bar,
         syntax: "bar{.cta}.red.op.pred d, a:u32, {!}c",
         section: "9.7.13.1",
-        slots: &[optional("cta", C43), slot("red", C46), slot("op", C48), slot("pred", C49)],
+        slots: &[optional("cta", C46), slot("red", C49), slot("op", C51), slot("pred", C52)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4513,8 +4593,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G50) }],
-        gates: G51,
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G51) }],
+        gates: G52,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4522,7 +4602,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bar,
         syntax: "bar{.cta}.red.op.pred d, a:u32, b:u32, {!}c",
         section: "9.7.13.1",
-        slots: &[optional("cta", C43), slot("red", C46), slot("op", C48), slot("pred", C49)],
+        slots: &[optional("cta", C46), slot("red", C49), slot("op", C51), slot("pred", C52)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4531,8 +4611,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G50) }],
-        gates: G51,
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G51) }],
+        gates: G52,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4540,12 +4620,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bar,
         syntax: "bar.warp.sync membermask:b32",
         section: "9.7.13.2",
-        slots: &[slot("warp", C50), slot("sync", C44)],
+        slots: &[slot("warp", C53), slot("sync", C47)],
         ignored: &[],
         head: 1,
         operands: &[read("membermask", Kind::Source, Ty::Fixed(Type::B32))],
         rules: &[],
-        gates: G52,
+        gates: G53,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::BarWarpSync),
     },
@@ -4553,15 +4633,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Barrier,
         syntax: "barrier{.cta}.sync{.aligned} a:u32{, b:u32}",
         section: "9.7.13.1",
-        slots: &[optional("cta", C43), slot("sync", C44), optional("aligned", C51)],
+        slots: &[optional("cta", C46), slot("sync", C47), optional("aligned", C54)],
         ignored: &[],
         head: 0,
         operands: &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G54) }],
-        gates: G55,
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G55) }],
+        gates: G56,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4569,15 +4649,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Barrier,
         syntax: "barrier{.cta}.arrive{.aligned} a:u32, b:u32",
         section: "9.7.13.1",
-        slots: &[optional("cta", C43), slot("arrive", C45), optional("aligned", C51)],
+        slots: &[optional("cta", C46), slot("arrive", C48), optional("aligned", C54)],
         ignored: &[],
         head: 0,
         operands: &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G54) }],
-        gates: G55,
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G55) }],
+        gates: G56,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4586,11 +4666,11 @@ pub static FORMS: &[Form] = &[
         syntax: "barrier{.cta}.red.popc{.aligned}.u32 d, a:u32, {!}c",
         section: "9.7.13.1",
         slots: &[
-            optional("cta", C43),
-            slot("red", C46),
-            slot("popc", C47),
-            optional("aligned", C51),
-            slot("u32", C36),
+            optional("cta", C46),
+            slot("red", C49),
+            slot("popc", C50),
+            optional("aligned", C54),
+            slot("u32", C40),
         ],
         ignored: &[],
         head: 0,
@@ -4599,8 +4679,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G54) }],
-        gates: G55,
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G55) }],
+        gates: G56,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4609,11 +4689,11 @@ pub static FORMS: &[Form] = &[
         syntax: "barrier{.cta}.red.popc{.aligned}.u32 d, a:u32, b:u32, {!}c",
         section: "9.7.13.1",
         slots: &[
-            optional("cta", C43),
-            slot("red", C46),
-            slot("popc", C47),
-            optional("aligned", C51),
-            slot("u32", C36),
+            optional("cta", C46),
+            slot("red", C49),
+            slot("popc", C50),
+            optional("aligned", C54),
+            slot("u32", C40),
         ],
         ignored: &[],
         head: 0,
@@ -4623,8 +4703,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G54) }],
-        gates: G55,
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G55) }],
+        gates: G56,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4633,11 +4713,11 @@ pub static FORMS: &[Form] = &[
         syntax: "barrier{.cta}.red.op{.aligned}.pred d, a:u32, {!}c",
         section: "9.7.13.1",
         slots: &[
-            optional("cta", C43),
-            slot("red", C46),
-            slot("op", C48),
-            optional("aligned", C51),
-            slot("pred", C49),
+            optional("cta", C46),
+            slot("red", C49),
+            slot("op", C51),
+            optional("aligned", C54),
+            slot("pred", C52),
         ],
         ignored: &[],
         head: 0,
@@ -4646,8 +4726,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G54) }],
-        gates: G55,
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G55) }],
+        gates: G56,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4656,11 +4736,11 @@ pub static FORMS: &[Form] = &[
         syntax: "barrier{.cta}.red.op{.aligned}.pred d, a:u32, b:u32, {!}c",
         section: "9.7.13.1",
         slots: &[
-            optional("cta", C43),
-            slot("red", C46),
-            slot("op", C48),
-            optional("aligned", C51),
-            slot("pred", C49),
+            optional("cta", C46),
+            slot("red", C49),
+            slot("op", C51),
+            optional("aligned", C54),
+            slot("pred", C52),
         ],
         ignored: &[],
         head: 0,
@@ -4670,8 +4750,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G54) }],
-        gates: G55,
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G55) }],
+        gates: G56,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4680,16 +4760,16 @@ pub static FORMS: &[Form] = &[
         syntax: "barrier.cluster.arrive{.cluster_sem}{.aligned}",
         section: "9.7.13.3",
         slots: &[
-            slot("cluster", C52),
-            slot("arrive", C45),
-            optional("cluster_sem", C53),
-            optional("aligned", C51),
+            slot("cluster", C55),
+            slot("arrive", C48),
+            optional("cluster_sem", C56),
+            optional("aligned", C54),
         ],
         ignored: &[],
         head: 2,
         operands: &[],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G56) }],
-        gates: G57,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G57) }],
+        gates: G58,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::BarrierCluster),
     },
@@ -4697,12 +4777,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Barrier,
         syntax: "barrier.cluster.wait{.acquire}{.aligned}",
         section: "9.7.13.3",
-        slots: &[slot("cluster", C52), slot("wait", C54), optional("acquire", C55), optional("aligned", C51)],
+        slots: &[slot("cluster", C55), slot("wait", C57), optional("acquire", C58), optional("aligned", C54)],
         ignored: &[],
         head: 2,
         operands: &[],
-        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G56) }],
-        gates: G58,
+        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G57) }],
+        gates: G59,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::BarrierCluster),
     },
@@ -4710,7 +4790,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bfe,
         syntax: "bfe.type d, a, b:u32, c:u32",
         section: "9.7.1.19",
-        slots: &[slot("type", C56)],
+        slots: &[slot("type", C59)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4720,7 +4800,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G59,
+        gates: G60,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::bfe"),
     },
@@ -4728,7 +4808,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bfi,
         syntax: "bfi.type d, a, b, pos:u32, len:u32",
         section: "9.7.1.20",
-        slots: &[slot("type", C26)],
+        slots: &[slot("type", C30)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4739,7 +4819,7 @@ pub static FORMS: &[Form] = &[
             read("len", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G60,
+        gates: G61,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::bfi"),
     },
@@ -4747,12 +4827,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bfind,
         syntax: "bfind{.shiftamt}.type d:u32, a",
         section: "9.7.1.16",
-        slots: &[optional("shiftamt", C57), slot("type", C56)],
+        slots: &[optional("shiftamt", C60), slot("type", C59)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G61,
+        gates: G62,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::bfind"),
     },
@@ -4760,7 +4840,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bmsk,
         syntax: "bmsk.mode.b32 d:u32, a:u32, b:u32",
         section: "9.7.1.22",
-        slots: &[slot("mode", C58), slot("b32", C6)],
+        slots: &[slot("mode", C61), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4769,7 +4849,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G62,
+        gates: G63,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::bmsk"),
     },
@@ -4777,7 +4857,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bra,
         syntax: "bra{.uni} target<label>",
         section: "9.7.12.3",
-        slots: &[optional("uni", C59)],
+        slots: &[optional("uni", C62)],
         ignored: &[],
         head: 0,
         operands: &[read("target", Kind::Label, Ty::None)],
@@ -4790,12 +4870,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Brev,
         syntax: "brev.type d, a",
         section: "9.7.1.18",
-        slots: &[slot("type", C26)],
+        slots: &[slot("type", C30)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G63,
+        gates: G64,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::brev"),
     },
@@ -4808,7 +4888,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G64,
+        gates: G65,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Brkpt),
     },
@@ -4816,7 +4896,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Brx,
         syntax: "brx.idx{.uni} index:u32, list<targets>",
         section: "9.7.12.4",
-        slots: &[slot("idx", C60), optional("uni", C59)],
+        slots: &[slot("idx", C63), optional("uni", C62)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -4824,7 +4904,7 @@ pub static FORMS: &[Form] = &[
             read("list", Kind::BranchTargets, Ty::None),
         ],
         rules: &[],
-        gates: G65,
+        gates: G66,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::BrxIdx),
     },
@@ -4832,7 +4912,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Call,
         syntax: "call{.uni} callee<call>",
         section: "9.7.12.5",
-        slots: &[optional("uni", C59)],
+        slots: &[optional("uni", C62)],
         ignored: &[],
         head: 0,
         operands: &[read("callee", Kind::Call, Ty::None)],
@@ -4846,18 +4926,18 @@ pub static FORMS: &[Form] = &[
         syntax: "clusterlaunchcontrol.try_cancel.async{.shared::cta}.bulk_mbarrier{.multicast::cluster::all}.b128 [dst], [mbar]",
         section: "9.7.13.16.1",
         slots: &[
-            slot("try_cancel", C61),
-            slot("async", C62),
-            optional("shared::cta", C63),
-            slot("bulk_mbarrier", C64),
-            optional("multicast::cluster::all", C65),
-            slot("b128", C66),
+            slot("try_cancel", C64),
+            slot("async", C65),
+            optional("shared::cta", C66),
+            slot("bulk_mbarrier", C67),
+            optional("multicast::cluster::all", C68),
+            slot("b128", C69),
         ],
         ignored: &[],
         head: 2,
         operands: &[read("dst", Kind::Address, Ty::None), read("mbar", Kind::Address, Ty::None)],
-        rules: &[Rule { when: &[Condition::Has(M13)], then: Consequence::Gates(G67) }],
-        gates: G68,
+        rules: &[Rule { when: &[Condition::Has(M13)], then: Consequence::Gates(G68) }],
+        gates: G69,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TryCancel),
     },
@@ -4865,12 +4945,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Clusterlaunchcontrol,
         syntax: "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 d, a:b128",
         section: "9.7.13.16.2",
-        slots: &[slot("query_cancel", C67), slot("is_canceled", C68), slot("pred", C49), slot("b128", C66)],
+        slots: &[slot("query_cancel", C70), slot("is_canceled", C71), slot("pred", C52), slot("b128", C69)],
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B128))],
         rules: &[],
-        gates: G70,
+        gates: G71,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::QueryCancel),
     },
@@ -4878,12 +4958,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Clusterlaunchcontrol,
         syntax: "clusterlaunchcontrol.query_cancel.coordinate.b32.b128 d, a:b128",
         section: "9.7.13.16.2",
-        slots: &[slot("query_cancel", C67), slot("coordinate", C69), slot("b32", C6), slot("b128", C66)],
+        slots: &[slot("query_cancel", C70), slot("coordinate", C72), slot("b32", C6), slot("b128", C69)],
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B128))],
         rules: &[],
-        gates: G70,
+        gates: G71,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::QueryCancel),
     },
@@ -4892,11 +4972,11 @@ pub static FORMS: &[Form] = &[
         syntax: "clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 d.vec, a:b128",
         section: "9.7.13.16.2",
         slots: &[
-            slot("query_cancel", C67),
-            slot("get_first_ctaid", C70),
-            slot("v4", C71),
+            slot("query_cancel", C70),
+            slot("get_first_ctaid", C73),
+            slot("v4", C74),
             slot("b32", C6),
-            slot("b128", C66),
+            slot("b128", C69),
         ],
         ignored: &[],
         head: 1,
@@ -4905,7 +4985,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::B128)),
         ],
         rules: &[],
-        gates: G70,
+        gates: G71,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::QueryCancel),
     },
@@ -4913,12 +4993,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Clz,
         syntax: "clz.type d:u32, a",
         section: "9.7.1.15",
-        slots: &[slot("type", C26)],
+        slots: &[slot("type", C30)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G75,
+        gates: G76,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::clz"),
     },
@@ -4926,7 +5006,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cnot,
         syntax: "cnot.bits d, a",
         section: "9.7.8.5",
-        slots: &[slot("bits", C72)],
+        slots: &[slot("bits", C75)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -4939,7 +5019,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Copysign,
         syntax: "copysign.type d, a, b",
         section: "9.7.3.2",
-        slots: &[slot("type", C73)],
+        slots: &[slot("type", C76)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4948,7 +5028,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G76,
+        gates: G77,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::copysign"),
     },
@@ -4956,11 +5036,11 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cos,
         syntax: "cos.approx{.ftz}.f32 d, a",
         section: "9.7.3.19",
-        slots: &[slot("approx", C74), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C77), optional("ftz", C0), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G78) }],
+        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G79) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::cos_approx"),
@@ -4970,11 +5050,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.level.cta_space.global{.prefetch_size} [dst], [src], cp-size<imm>:u32{, src-size:u32}",
         section: "9.7.9.25.3.1",
         slots: &[
-            slot("async", C62),
-            slot("level", C75),
-            slot("cta_space", C76),
-            slot("global", C19),
-            optional("prefetch_size", C77),
+            slot("async", C65),
+            slot("level", C78),
+            slot("cta_space", C79),
+            slot("global", C23),
+            optional("prefetch_size", C80),
         ],
         ignored: &[],
         head: 1,
@@ -4985,7 +5065,7 @@ pub static FORMS: &[Form] = &[
             read("src-size", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[],
-        gates: G82,
+        gates: G83,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -4994,12 +5074,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.level.cta_space.global.L2::cache_hint{.prefetch_size} [dst], [src], cp-size<imm>:u32, cache-policy:b64",
         section: "9.7.9.25.3.1",
         slots: &[
-            slot("async", C62),
-            slot("level", C75),
-            slot("cta_space", C76),
-            slot("global", C19),
-            slot("L2::cache_hint", C25),
-            optional("prefetch_size", C77),
+            slot("async", C65),
+            slot("level", C78),
+            slot("cta_space", C79),
+            slot("global", C23),
+            slot("L2::cache_hint", C29),
+            optional("prefetch_size", C80),
         ],
         ignored: &[],
         head: 1,
@@ -5010,7 +5090,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G82,
+        gates: G83,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -5019,12 +5099,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.level.cta_space.global.L2::cache_hint{.prefetch_size} [dst], [src], cp-size<imm>:u32, src-size:u32, cache-policy:b64",
         section: "9.7.9.25.3.1",
         slots: &[
-            slot("async", C62),
-            slot("level", C75),
-            slot("cta_space", C76),
-            slot("global", C19),
-            slot("L2::cache_hint", C25),
-            optional("prefetch_size", C77),
+            slot("async", C65),
+            slot("level", C78),
+            slot("cta_space", C79),
+            slot("global", C23),
+            slot("L2::cache_hint", C29),
+            optional("prefetch_size", C80),
         ],
         ignored: &[],
         head: 1,
@@ -5036,7 +5116,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G82,
+        gates: G83,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -5045,11 +5125,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.level.cta_space.global{.prefetch_size} [dst], [src], cp-size<imm>:u32, {!}ignore-src",
         section: "9.7.9.25.3.1",
         slots: &[
-            slot("async", C62),
-            slot("level", C75),
-            slot("cta_space", C76),
-            slot("global", C19),
-            optional("prefetch_size", C77),
+            slot("async", C65),
+            slot("level", C78),
+            slot("cta_space", C79),
+            slot("global", C23),
+            optional("prefetch_size", C80),
         ],
         ignored: &[],
         head: 1,
@@ -5060,7 +5140,7 @@ pub static FORMS: &[Form] = &[
             read("ignore-src", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G83,
+        gates: G84,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -5069,12 +5149,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.level.cta_space.global.L2::cache_hint{.prefetch_size} [dst], [src], cp-size<imm>:u32, {!}ignore-src, cache-policy:b64",
         section: "9.7.9.25.3.1",
         slots: &[
-            slot("async", C62),
-            slot("level", C75),
-            slot("cta_space", C76),
-            slot("global", C19),
-            slot("L2::cache_hint", C25),
-            optional("prefetch_size", C77),
+            slot("async", C65),
+            slot("level", C78),
+            slot("cta_space", C79),
+            slot("global", C23),
+            slot("L2::cache_hint", C29),
+            optional("prefetch_size", C80),
         ],
         ignored: &[],
         head: 1,
@@ -5086,7 +5166,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G83,
+        gates: G84,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -5094,23 +5174,10 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cp,
         syntax: "cp.async.commit_group",
         section: "9.7.9.25.3.2",
-        slots: &[slot("async", C62), slot("commit_group", C78)],
+        slots: &[slot("async", C65), slot("commit_group", C81)],
         ignored: &[],
         head: 2,
         operands: &[],
-        rules: &[],
-        gates: G84,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::CpAsyncGroup),
-    },
-    Form {
-        opcode: Opcode::Cp,
-        syntax: "cp.async.wait_group n<imm>:u32",
-        section: "9.7.9.25.3.3",
-        slots: &[slot("async", C62), slot("wait_group", C79)],
-        ignored: &[],
-        head: 2,
-        operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
         gates: G85,
         carry: CarryFlag { reads: false, writes: false },
@@ -5118,14 +5185,27 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Cp,
+        syntax: "cp.async.wait_group n<imm>:u32",
+        section: "9.7.9.25.3.3",
+        slots: &[slot("async", C65), slot("wait_group", C82)],
+        ignored: &[],
+        head: 2,
+        operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
+        rules: &[],
+        gates: G86,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncGroup),
+    },
+    Form {
+        opcode: Opcode::Cp,
         syntax: "cp.async.wait_all",
         section: "9.7.9.25.3.3",
-        slots: &[slot("async", C62), slot("wait_all", C80)],
+        slots: &[slot("async", C65), slot("wait_all", C83)],
         ignored: &[],
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G86,
+        gates: G87,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -5134,18 +5214,18 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.mbarrier.arrive{.noinc}{.cta_space}.b64 [a]",
         section: "9.7.13.15.17",
         slots: &[
-            slot("async", C62),
-            slot("mbarrier", C81),
-            slot("arrive", C45),
-            optional("noinc", C82),
-            optional("cta_space", C83),
-            slot("b64", C84),
+            slot("async", C65),
+            slot("mbarrier", C84),
+            slot("arrive", C48),
+            optional("noinc", C85),
+            optional("cta_space", C86),
+            slot("b64", C87),
         ],
         ignored: &[],
         head: 3,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G87,
+        gates: G88,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncArrive),
     },
@@ -5154,11 +5234,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.target.global.bulk_mbarrier [dst], [src], size<in 0..1048560>:u32, [mbar]",
         section: "9.7.9.25.4.1",
         slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("target", C86),
-            slot("global", C19),
-            slot("bulk_mbarrier", C64),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("target", C89),
+            slot("global", C23),
+            slot("bulk_mbarrier", C67),
         ],
         ignored: &[],
         head: 2,
@@ -5169,7 +5249,7 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G89,
+        gates: G90,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5178,12 +5258,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.target.global.bulk_mbarrier.L2::cache_hint [dst], [src], size<in 0..1048560>:u32, [mbar], cache-policy:b64",
         section: "9.7.9.25.4.1",
         slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("target", C86),
-            slot("global", C19),
-            slot("bulk_mbarrier", C64),
-            slot("L2::cache_hint", C25),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("target", C89),
+            slot("global", C23),
+            slot("bulk_mbarrier", C67),
+            slot("L2::cache_hint", C29),
         ],
         ignored: &[],
         head: 2,
@@ -5195,7 +5275,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G89,
+        gates: G90,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5204,11 +5284,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.shared::cluster.shared::cta.bulk_mbarrier [dst], [src], size<in 0..1048560>:u32, [mbar]",
         section: "9.7.9.25.4.1",
         slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("shared::cluster", C87),
-            slot("shared::cta", C63),
-            slot("bulk_mbarrier", C64),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("shared::cluster", C90),
+            slot("shared::cta", C66),
+            slot("bulk_mbarrier", C67),
         ],
         ignored: &[],
         head: 2,
@@ -5219,7 +5299,7 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G89,
+        gates: G90,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5228,11 +5308,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.global.shared::cta.bulk_group [dst], [src], size<in 0..1048560>:u32",
         section: "9.7.9.25.4.1",
         slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("global", C19),
-            slot("shared::cta", C63),
-            slot("bulk_group", C88),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("global", C23),
+            slot("shared::cta", C66),
+            slot("bulk_group", C91),
         ],
         ignored: &[],
         head: 2,
@@ -5242,7 +5322,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
         ],
         rules: &[],
-        gates: G89,
+        gates: G90,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5251,12 +5331,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [dst], [src], size<in 0..1048560>:u32, cache-policy:b64",
         section: "9.7.9.25.4.1",
         slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("global", C19),
-            slot("shared::cta", C63),
-            slot("bulk_group", C88),
-            slot("L2::cache_hint", C25),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("global", C23),
+            slot("shared::cta", C66),
+            slot("bulk_group", C91),
+            slot("L2::cache_hint", C29),
         ],
         ignored: &[],
         head: 2,
@@ -5267,7 +5347,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G89,
+        gates: G90,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5276,13 +5356,13 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.shared::cluster.global.bulk_mbarrier.multicast{.L2::cache_hint} [dst], [src], size<in 0..1048560>:u32, [mbar], mask:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.4.1",
         slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("shared::cluster", C87),
-            slot("global", C19),
-            slot("bulk_mbarrier", C64),
-            slot("multicast", C89),
-            optional("L2::cache_hint", C25),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("shared::cluster", C90),
+            slot("global", C23),
+            slot("bulk_mbarrier", C67),
+            slot("multicast", C92),
+            optional("L2::cache_hint", C29),
         ],
         ignored: &[],
         head: 2,
@@ -5295,8 +5375,8 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G92) }],
-        gates: G89,
+        rules: &[Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G93) }],
+        gates: G90,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5305,12 +5385,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.global.shared::cta.bulk_group.cp_mask [dst], [src], size<in 0..1048560>:u32, mask:u16",
         section: "9.7.9.25.4.1",
         slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("global", C19),
-            slot("shared::cta", C63),
-            slot("bulk_group", C88),
-            slot("cp_mask", C90),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("global", C23),
+            slot("shared::cta", C66),
+            slot("bulk_group", C91),
+            slot("cp_mask", C93),
         ],
         ignored: &[],
         head: 2,
@@ -5320,8 +5400,8 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
             read("mask", Kind::Source, Ty::Fixed(Type::U16)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G92) }],
-        gates: G89,
+        rules: &[Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G93) }],
+        gates: G90,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5330,13 +5410,13 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint.cp_mask [dst], [src], size<in 0..1048560>:u32, cache-policy:b64, mask:u16",
         section: "9.7.9.25.4.1",
         slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("global", C19),
-            slot("shared::cta", C63),
-            slot("bulk_group", C88),
-            slot("L2::cache_hint", C25),
-            slot("cp_mask", C90),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("global", C23),
+            slot("shared::cta", C66),
+            slot("bulk_group", C91),
+            slot("L2::cache_hint", C29),
+            slot("cp_mask", C93),
         ],
         ignored: &[],
         head: 2,
@@ -5347,8 +5427,8 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
             read("mask", Kind::Source, Ty::Fixed(Type::U16)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G92) }],
-        gates: G89,
+        rules: &[Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G93) }],
+        gates: G90,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5357,16 +5437,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.reduce.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}.reduction{.noftz}.type [dst], [src], size<in 0..1048560>:u32{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.4.2",
         slots: &[
-            slot("reduce", C91),
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("global", C19),
-            slot("shared::cta", C63),
-            slot("bulk_group", C88),
-            optional("L2::cache_hint", C25),
-            slot("reduction", C92),
-            optional("noftz", C33),
-            slot("type", C93),
+            slot("reduce", C94),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("global", C23),
+            slot("shared::cta", C66),
+            slot("bulk_group", C91),
+            optional("L2::cache_hint", C29),
+            slot("reduction", C95),
+            optional("noftz", C37),
+            slot("type", C96),
         ],
         ignored: &[],
         head: 3,
@@ -5407,7 +5487,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Illegal(M6)),
             },
         ],
-        gates: G93,
+        gates: G94,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5416,14 +5496,14 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.reduce.async.bulk.shared::cluster.shared::cta.bulk_mbarrier.reduction.type [dst], [src], size<in 0..1048560>:u32, [mbar]",
         section: "9.7.9.25.4.2",
         slots: &[
-            slot("reduce", C91),
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("shared::cluster", C87),
-            slot("shared::cta", C63),
-            slot("bulk_mbarrier", C64),
-            slot("reduction", C92),
-            slot("type", C94),
+            slot("reduce", C94),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("shared::cluster", C90),
+            slot("shared::cta", C66),
+            slot("bulk_mbarrier", C67),
+            slot("reduction", C95),
+            slot("type", C97),
         ],
         ignored: &[],
         head: 3,
@@ -5451,7 +5531,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Types),
             },
         ],
-        gates: G93,
+        gates: G94,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5460,12 +5540,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.prefetch.L2.global{.L2::cache_hint} [src], size:u32{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.4.3",
         slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("prefetch", C95),
-            slot("L2", C96),
-            slot("global", C19),
-            optional("L2::cache_hint", C25),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("prefetch", C98),
+            slot("L2", C99),
+            slot("global", C23),
+            optional("L2::cache_hint", C29),
         ],
         ignored: &[],
         head: 3,
@@ -5476,7 +5556,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G94,
+        gates: G95,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -5484,12 +5564,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cp,
         syntax: "cp.async.bulk.commit_group",
         section: "9.7.9.25.5.1",
-        slots: &[slot("async", C62), slot("bulk", C85), slot("commit_group", C78)],
+        slots: &[slot("async", C65), slot("bulk", C88), slot("commit_group", C81)],
         ignored: &[],
         head: 3,
         operands: &[],
         rules: &[],
-        gates: G95,
+        gates: G96,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -5497,12 +5577,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cp,
         syntax: "cp.async.bulk.wait_group{.read} n<imm>:u32",
         section: "9.7.9.25.5.1",
-        slots: &[slot("async", C62), slot("bulk", C85), slot("wait_group", C79), optional("read", C97)],
+        slots: &[slot("async", C65), slot("bulk", C88), slot("wait_group", C82), optional("read", C100)],
         ignored: &[],
         head: 3,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G97,
+        gates: G98,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -5511,16 +5591,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global{.tile}.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("tensor", C98),
-            slot("dim", C99),
-            slot("target", C100),
-            slot("global", C19),
-            optional("tile", C101),
-            slot("bulk_mbarrier", C64),
-            optional("cta_group", C102),
-            optional("L2::cache_hint", C25),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("tensor", C101),
+            slot("dim", C102),
+            slot("target", C103),
+            slot("global", C23),
+            optional("tile", C104),
+            slot("bulk_mbarrier", C67),
+            optional("cta_group", C105),
+            optional("L2::cache_hint", C29),
         ],
         ignored: &[],
         head: 3,
@@ -5532,10 +5612,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G102) },
         ],
-        gates: G102,
+        gates: G103,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5544,17 +5624,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global{.tile}.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], mask:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("tensor", C98),
-            slot("dim", C99),
-            slot("target", C100),
-            slot("global", C19),
-            optional("tile", C101),
-            slot("bulk_mbarrier", C64),
-            slot("multicast", C89),
-            optional("cta_group", C102),
-            optional("L2::cache_hint", C25),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("tensor", C101),
+            slot("dim", C102),
+            slot("target", C103),
+            slot("global", C23),
+            optional("tile", C104),
+            slot("bulk_mbarrier", C67),
+            slot("multicast", C92),
+            optional("cta_group", C105),
+            optional("L2::cache_hint", C29),
         ],
         ignored: &[],
         head: 3,
@@ -5567,10 +5647,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G102) },
         ],
-        gates: G102,
+        gates: G103,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5579,16 +5659,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.1:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("tensor", C98),
-            slot("dim", C103),
-            slot("target", C100),
-            slot("global", C19),
-            slot("im2col", C104),
-            slot("bulk_mbarrier", C64),
-            optional("cta_group", C102),
-            optional("L2::cache_hint", C25),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("tensor", C101),
+            slot("dim", C106),
+            slot("target", C103),
+            slot("global", C23),
+            slot("im2col", C107),
+            slot("bulk_mbarrier", C67),
+            optional("cta_group", C105),
+            optional("L2::cache_hint", C29),
         ],
         ignored: &[],
         head: 3,
@@ -5601,10 +5681,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G102) },
         ],
-        gates: G102,
+        gates: G103,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5613,17 +5693,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.1:u16, mask:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("tensor", C98),
-            slot("dim", C103),
-            slot("target", C100),
-            slot("global", C19),
-            slot("im2col", C104),
-            slot("bulk_mbarrier", C64),
-            slot("multicast", C89),
-            optional("cta_group", C102),
-            optional("L2::cache_hint", C25),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("tensor", C101),
+            slot("dim", C106),
+            slot("target", C103),
+            slot("global", C23),
+            slot("im2col", C107),
+            slot("bulk_mbarrier", C67),
+            slot("multicast", C92),
+            optional("cta_group", C105),
+            optional("L2::cache_hint", C29),
         ],
         ignored: &[],
         head: 3,
@@ -5637,10 +5717,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G102) },
         ],
-        gates: G102,
+        gates: G103,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5649,16 +5729,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("tensor", C98),
-            slot("dim", C105),
-            slot("target", C100),
-            slot("global", C19),
-            slot("im2col", C104),
-            slot("bulk_mbarrier", C64),
-            optional("cta_group", C102),
-            optional("L2::cache_hint", C25),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("tensor", C101),
+            slot("dim", C108),
+            slot("target", C103),
+            slot("global", C23),
+            slot("im2col", C107),
+            slot("bulk_mbarrier", C67),
+            optional("cta_group", C105),
+            optional("L2::cache_hint", C29),
         ],
         ignored: &[],
         head: 3,
@@ -5671,10 +5751,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G102) },
         ],
-        gates: G102,
+        gates: G103,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5683,17 +5763,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("tensor", C98),
-            slot("dim", C105),
-            slot("target", C100),
-            slot("global", C19),
-            slot("im2col", C104),
-            slot("bulk_mbarrier", C64),
-            slot("multicast", C89),
-            optional("cta_group", C102),
-            optional("L2::cache_hint", C25),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("tensor", C101),
+            slot("dim", C108),
+            slot("target", C103),
+            slot("global", C23),
+            slot("im2col", C107),
+            slot("bulk_mbarrier", C67),
+            slot("multicast", C92),
+            optional("cta_group", C105),
+            optional("L2::cache_hint", C29),
         ],
         ignored: &[],
         head: 3,
@@ -5707,10 +5787,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G102) },
         ],
-        gates: G102,
+        gates: G103,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5719,16 +5799,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.3:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("tensor", C98),
-            slot("dim", C106),
-            slot("target", C100),
-            slot("global", C19),
-            slot("im2col", C104),
-            slot("bulk_mbarrier", C64),
-            optional("cta_group", C102),
-            optional("L2::cache_hint", C25),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("tensor", C101),
+            slot("dim", C109),
+            slot("target", C103),
+            slot("global", C23),
+            slot("im2col", C107),
+            slot("bulk_mbarrier", C67),
+            optional("cta_group", C105),
+            optional("L2::cache_hint", C29),
         ],
         ignored: &[],
         head: 3,
@@ -5741,10 +5821,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G102) },
         ],
-        gates: G102,
+        gates: G103,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5753,17 +5833,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.3:u16, mask:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("tensor", C98),
-            slot("dim", C106),
-            slot("target", C100),
-            slot("global", C19),
-            slot("im2col", C104),
-            slot("bulk_mbarrier", C64),
-            slot("multicast", C89),
-            optional("cta_group", C102),
-            optional("L2::cache_hint", C25),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("tensor", C101),
+            slot("dim", C109),
+            slot("target", C103),
+            slot("global", C23),
+            slot("im2col", C107),
+            slot("bulk_mbarrier", C67),
+            slot("multicast", C92),
+            optional("cta_group", C105),
+            optional("L2::cache_hint", C29),
         ],
         ignored: &[],
         head: 3,
@@ -5777,10 +5857,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G102) },
         ],
-        gates: G102,
+        gates: G103,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5789,16 +5869,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.tile::gather4.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("tensor", C98),
-            slot("dim", C107),
-            slot("target", C100),
-            slot("global", C19),
-            slot("tile::gather4", C108),
-            slot("bulk_mbarrier", C64),
-            optional("cta_group", C102),
-            optional("L2::cache_hint", C25),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("tensor", C101),
+            slot("dim", C110),
+            slot("target", C103),
+            slot("global", C23),
+            slot("tile::gather4", C111),
+            slot("bulk_mbarrier", C67),
+            optional("cta_group", C105),
+            optional("L2::cache_hint", C29),
         ],
         ignored: &[],
         head: 3,
@@ -5810,12 +5890,12 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G101) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G103) },
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G104) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G102) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G104) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G105) },
         ],
-        gates: G102,
+        gates: G103,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5824,17 +5904,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.tile::gather4.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], mask:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("tensor", C98),
-            slot("dim", C107),
-            slot("target", C100),
-            slot("global", C19),
-            slot("tile::gather4", C108),
-            slot("bulk_mbarrier", C64),
-            slot("multicast", C89),
-            optional("cta_group", C102),
-            optional("L2::cache_hint", C25),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("tensor", C101),
+            slot("dim", C110),
+            slot("target", C103),
+            slot("global", C23),
+            slot("tile::gather4", C111),
+            slot("bulk_mbarrier", C67),
+            slot("multicast", C92),
+            optional("cta_group", C105),
+            optional("L2::cache_hint", C29),
         ],
         ignored: &[],
         head: 3,
@@ -5847,12 +5927,12 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G101) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G103) },
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G104) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G102) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G104) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G105) },
         ],
-        gates: G102,
+        gates: G103,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5861,16 +5941,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("tensor", C98),
-            slot("dim", C109),
-            slot("target", C100),
-            slot("global", C19),
-            slot("im2col::w", C110),
-            slot("bulk_mbarrier", C64),
-            optional("cta_group", C102),
-            optional("L2::cache_hint", C25),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("tensor", C101),
+            slot("dim", C112),
+            slot("target", C103),
+            slot("global", C23),
+            slot("im2col::w", C113),
+            slot("bulk_mbarrier", C67),
+            optional("cta_group", C105),
+            optional("L2::cache_hint", C29),
         ],
         ignored: &[],
         head: 3,
@@ -5883,12 +5963,12 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G101) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G105) },
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G102) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G107) },
         ],
-        gates: G102,
+        gates: G103,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5897,17 +5977,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("tensor", C98),
-            slot("dim", C109),
-            slot("target", C100),
-            slot("global", C19),
-            slot("im2col::w", C110),
-            slot("bulk_mbarrier", C64),
-            slot("multicast", C89),
-            optional("cta_group", C102),
-            optional("L2::cache_hint", C25),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("tensor", C101),
+            slot("dim", C112),
+            slot("target", C103),
+            slot("global", C23),
+            slot("im2col::w", C113),
+            slot("bulk_mbarrier", C67),
+            slot("multicast", C92),
+            optional("cta_group", C105),
+            optional("L2::cache_hint", C29),
         ],
         ignored: &[],
         head: 3,
@@ -5921,12 +6001,12 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G101) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G105) },
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G102) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G107) },
         ],
-        gates: G102,
+        gates: G103,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5935,16 +6015,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w::128.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("tensor", C98),
-            slot("dim", C109),
-            slot("target", C100),
-            slot("global", C19),
-            slot("im2col::w::128", C111),
-            slot("bulk_mbarrier", C64),
-            optional("cta_group", C102),
-            optional("L2::cache_hint", C25),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("tensor", C101),
+            slot("dim", C112),
+            slot("target", C103),
+            slot("global", C23),
+            slot("im2col::w::128", C114),
+            slot("bulk_mbarrier", C67),
+            optional("cta_group", C105),
+            optional("L2::cache_hint", C29),
         ],
         ignored: &[],
         head: 3,
@@ -5957,10 +6037,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G102) },
         ],
-        gates: G107,
+        gates: G108,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5969,17 +6049,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w::128.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("tensor", C98),
-            slot("dim", C109),
-            slot("target", C100),
-            slot("global", C19),
-            slot("im2col::w::128", C111),
-            slot("bulk_mbarrier", C64),
-            slot("multicast", C89),
-            optional("cta_group", C102),
-            optional("L2::cache_hint", C25),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("tensor", C101),
+            slot("dim", C112),
+            slot("target", C103),
+            slot("global", C23),
+            slot("im2col::w::128", C114),
+            slot("bulk_mbarrier", C67),
+            slot("multicast", C92),
+            optional("cta_group", C105),
+            optional("L2::cache_hint", C29),
         ],
         ignored: &[],
         head: 3,
@@ -5993,10 +6073,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G102) },
         ],
-        gates: G107,
+        gates: G108,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6005,15 +6085,15 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.global.shared::cta{.tile}.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("tensor", C98),
-            slot("dim", C99),
-            slot("global", C19),
-            slot("shared::cta", C63),
-            optional("tile", C101),
-            slot("bulk_group", C88),
-            optional("L2::cache_hint", C25),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("tensor", C101),
+            slot("dim", C102),
+            slot("global", C23),
+            slot("shared::cta", C66),
+            optional("tile", C104),
+            slot("bulk_group", C91),
+            optional("L2::cache_hint", C29),
         ],
         ignored: &[],
         head: 3,
@@ -6033,7 +6113,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
             },
         ],
-        gates: G102,
+        gates: G103,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6042,15 +6122,15 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.global.shared::cta.im2col_no_offs.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("tensor", C98),
-            slot("dim", C99),
-            slot("global", C19),
-            slot("shared::cta", C63),
-            slot("im2col_no_offs", C112),
-            slot("bulk_group", C88),
-            optional("L2::cache_hint", C25),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("tensor", C101),
+            slot("dim", C102),
+            slot("global", C23),
+            slot("shared::cta", C66),
+            slot("im2col_no_offs", C115),
+            slot("bulk_group", C91),
+            optional("L2::cache_hint", C29),
         ],
         ignored: &[],
         head: 3,
@@ -6070,7 +6150,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
             },
         ],
-        gates: G102,
+        gates: G103,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6079,15 +6159,15 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.global.shared::cta.tile::scatter4.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("tensor", C98),
-            slot("dim", C107),
-            slot("global", C19),
-            slot("shared::cta", C63),
-            slot("tile::scatter4", C113),
-            slot("bulk_group", C88),
-            optional("L2::cache_hint", C25),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("tensor", C101),
+            slot("dim", C110),
+            slot("global", C23),
+            slot("shared::cta", C66),
+            slot("tile::scatter4", C116),
+            slot("bulk_group", C91),
+            optional("L2::cache_hint", C29),
         ],
         ignored: &[],
         head: 3,
@@ -6098,7 +6178,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G108,
+        gates: G109,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6107,17 +6187,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.reduce.async.bulk.tensor.dim.global.shared::cta.reduction{.tile}.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.3",
         slots: &[
-            slot("reduce", C91),
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("tensor", C98),
-            slot("dim", C99),
-            slot("global", C19),
-            slot("shared::cta", C63),
-            slot("reduction", C92),
-            optional("tile", C101),
-            slot("bulk_group", C88),
-            optional("L2::cache_hint", C25),
+            slot("reduce", C94),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("tensor", C101),
+            slot("dim", C102),
+            slot("global", C23),
+            slot("shared::cta", C66),
+            slot("reduction", C95),
+            optional("tile", C104),
+            slot("bulk_group", C91),
+            optional("L2::cache_hint", C29),
         ],
         ignored: &[],
         head: 4,
@@ -6137,7 +6217,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
             },
         ],
-        gates: G109,
+        gates: G110,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6146,17 +6226,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.reduce.async.bulk.tensor.dim.global.shared::cta.reduction.im2col_no_offs.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.3",
         slots: &[
-            slot("reduce", C91),
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("tensor", C98),
-            slot("dim", C99),
-            slot("global", C19),
-            slot("shared::cta", C63),
-            slot("reduction", C92),
-            slot("im2col_no_offs", C112),
-            slot("bulk_group", C88),
-            optional("L2::cache_hint", C25),
+            slot("reduce", C94),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("tensor", C101),
+            slot("dim", C102),
+            slot("global", C23),
+            slot("shared::cta", C66),
+            slot("reduction", C95),
+            slot("im2col_no_offs", C115),
+            slot("bulk_group", C91),
+            optional("L2::cache_hint", C29),
         ],
         ignored: &[],
         head: 4,
@@ -6176,7 +6256,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
             },
         ],
-        gates: G109,
+        gates: G110,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6185,17 +6265,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.reduce.async.bulk.tensor.dim.global.shared::cta.reduction.tile::scatter4.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.3",
         slots: &[
-            slot("reduce", C91),
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("tensor", C98),
-            slot("dim", C107),
-            slot("global", C19),
-            slot("shared::cta", C63),
-            slot("reduction", C92),
-            slot("tile::scatter4", C113),
-            slot("bulk_group", C88),
-            optional("L2::cache_hint", C25),
+            slot("reduce", C94),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("tensor", C101),
+            slot("dim", C110),
+            slot("global", C23),
+            slot("shared::cta", C66),
+            slot("reduction", C95),
+            slot("tile::scatter4", C116),
+            slot("bulk_group", C91),
+            optional("L2::cache_hint", C29),
         ],
         ignored: &[],
         head: 4,
@@ -6206,7 +6286,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G110,
+        gates: G111,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6215,126 +6295,15 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global{.tile}{.L2::cache_hint} [tensor]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.4",
         slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("prefetch", C95),
-            slot("tensor", C98),
-            slot("dim", C99),
-            slot("L2", C96),
-            slot("global", C19),
-            optional("tile", C101),
-            optional("L2::cache_hint", C25),
-        ],
-        ignored: &[],
-        head: 4,
-        operands: &[
-            read("tensor", Kind::Address, Ty::None),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
-        ],
-        rules: &[],
-        gates: G111,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Prefetch),
-    },
-    Form {
-        opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.im2col{.L2::cache_hint} [tensor], offsets.1:u16{, cache-policy:b64 with .L2::cache_hint}",
-        section: "9.7.9.25.5.4",
-        slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("prefetch", C95),
-            slot("tensor", C98),
-            slot("dim", C103),
-            slot("L2", C96),
-            slot("global", C19),
-            slot("im2col", C104),
-            optional("L2::cache_hint", C25),
-        ],
-        ignored: &[],
-        head: 4,
-        operands: &[
-            read("tensor", Kind::Address, Ty::None),
-            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(1)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
-        ],
-        rules: &[],
-        gates: G111,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Prefetch),
-    },
-    Form {
-        opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.im2col{.L2::cache_hint} [tensor], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
-        section: "9.7.9.25.5.4",
-        slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("prefetch", C95),
-            slot("tensor", C98),
-            slot("dim", C105),
-            slot("L2", C96),
-            slot("global", C19),
-            slot("im2col", C104),
-            optional("L2::cache_hint", C25),
-        ],
-        ignored: &[],
-        head: 4,
-        operands: &[
-            read("tensor", Kind::Address, Ty::None),
-            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
-        ],
-        rules: &[],
-        gates: G111,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Prefetch),
-    },
-    Form {
-        opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.im2col{.L2::cache_hint} [tensor], offsets.3:u16{, cache-policy:b64 with .L2::cache_hint}",
-        section: "9.7.9.25.5.4",
-        slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("prefetch", C95),
-            slot("tensor", C98),
-            slot("dim", C106),
-            slot("L2", C96),
-            slot("global", C19),
-            slot("im2col", C104),
-            optional("L2::cache_hint", C25),
-        ],
-        ignored: &[],
-        head: 4,
-        operands: &[
-            read("tensor", Kind::Address, Ty::None),
-            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(3)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
-        ],
-        rules: &[],
-        gates: G111,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Prefetch),
-    },
-    Form {
-        opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.tile::gather4{.L2::cache_hint} [tensor]{, cache-policy:b64 with .L2::cache_hint}",
-        section: "9.7.9.25.5.4",
-        slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("prefetch", C95),
-            slot("tensor", C98),
-            slot("dim", C107),
-            slot("L2", C96),
-            slot("global", C19),
-            slot("tile::gather4", C108),
-            optional("L2::cache_hint", C25),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("prefetch", C98),
+            slot("tensor", C101),
+            slot("dim", C102),
+            slot("L2", C99),
+            slot("global", C23),
+            optional("tile", C104),
+            optional("L2::cache_hint", C29),
         ],
         ignored: &[],
         head: 4,
@@ -6350,18 +6319,46 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.im2col::w{.L2::cache_hint} [tensor], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.im2col{.L2::cache_hint} [tensor], offsets.1:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.4",
         slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("prefetch", C95),
-            slot("tensor", C98),
-            slot("dim", C109),
-            slot("L2", C96),
-            slot("global", C19),
-            slot("im2col::w", C110),
-            optional("L2::cache_hint", C25),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("prefetch", C98),
+            slot("tensor", C101),
+            slot("dim", C106),
+            slot("L2", C99),
+            slot("global", C23),
+            slot("im2col", C107),
+            optional("L2::cache_hint", C29),
+        ],
+        ignored: &[],
+        head: 4,
+        operands: &[
+            read("tensor", Kind::Address, Ty::None),
+            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(1)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[],
+        gates: G112,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Prefetch),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.im2col{.L2::cache_hint} [tensor], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.4",
+        slots: &[
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("prefetch", C98),
+            slot("tensor", C101),
+            slot("dim", C108),
+            slot("L2", C99),
+            slot("global", C23),
+            slot("im2col", C107),
+            optional("L2::cache_hint", C29),
         ],
         ignored: &[],
         head: 4,
@@ -6372,24 +6369,79 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
+        gates: G112,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Prefetch),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.im2col{.L2::cache_hint} [tensor], offsets.3:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.4",
+        slots: &[
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("prefetch", C98),
+            slot("tensor", C101),
+            slot("dim", C109),
+            slot("L2", C99),
+            slot("global", C23),
+            slot("im2col", C107),
+            optional("L2::cache_hint", C29),
+        ],
+        ignored: &[],
+        head: 4,
+        operands: &[
+            read("tensor", Kind::Address, Ty::None),
+            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(3)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[],
+        gates: G112,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Prefetch),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.tile::gather4{.L2::cache_hint} [tensor]{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.4",
+        slots: &[
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("prefetch", C98),
+            slot("tensor", C101),
+            slot("dim", C110),
+            slot("L2", C99),
+            slot("global", C23),
+            slot("tile::gather4", C111),
+            optional("L2::cache_hint", C29),
+        ],
+        ignored: &[],
+        head: 4,
+        operands: &[
+            read("tensor", Kind::Address, Ty::None),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[],
         gates: G113,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.im2col::w::128{.L2::cache_hint} [tensor], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.im2col::w{.L2::cache_hint} [tensor], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.4",
         slots: &[
-            slot("async", C62),
-            slot("bulk", C85),
-            slot("prefetch", C95),
-            slot("tensor", C98),
-            slot("dim", C109),
-            slot("L2", C96),
-            slot("global", C19),
-            slot("im2col::w::128", C111),
-            optional("L2::cache_hint", C25),
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("prefetch", C98),
+            slot("tensor", C101),
+            slot("dim", C112),
+            slot("L2", C99),
+            slot("global", C23),
+            slot("im2col::w", C113),
+            optional("L2::cache_hint", C29),
         ],
         ignored: &[],
         head: 4,
@@ -6405,15 +6457,43 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Prefetch),
     },
     Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.im2col::w::128{.L2::cache_hint} [tensor], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.4",
+        slots: &[
+            slot("async", C65),
+            slot("bulk", C88),
+            slot("prefetch", C98),
+            slot("tensor", C101),
+            slot("dim", C112),
+            slot("L2", C99),
+            slot("global", C23),
+            slot("im2col::w::128", C114),
+            optional("L2::cache_hint", C29),
+        ],
+        ignored: &[],
+        head: 4,
+        operands: &[
+            read("tensor", Kind::Address, Ty::None),
+            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[],
+        gates: G115,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Prefetch),
+    },
+    Form {
         opcode: Opcode::Createpolicy,
         syntax: "createpolicy.range{.global}.primary{.secondary}.b64 d:b64, [a], size:u32, total-size:u32",
         section: "9.7.9.18",
         slots: &[
-            slot("range", C114),
-            optional("global", C19),
-            slot("primary", C115),
-            optional("secondary", C116),
-            slot("b64", C84),
+            slot("range", C117),
+            optional("global", C23),
+            slot("primary", C118),
+            optional("secondary", C119),
+            slot("b64", C87),
         ],
         ignored: &[],
         head: 1,
@@ -6424,7 +6504,7 @@ pub static FORMS: &[Form] = &[
             read("total-size", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G115,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -6433,10 +6513,10 @@ pub static FORMS: &[Form] = &[
         syntax: "createpolicy.fractional.primary{.secondary}.b64 d:b64{, fraction:f32}",
         section: "9.7.9.18",
         slots: &[
-            slot("fractional", C117),
-            slot("primary", C115),
-            optional("secondary", C116),
-            slot("b64", C84),
+            slot("fractional", C120),
+            slot("primary", C118),
+            optional("secondary", C119),
+            slot("b64", C87),
         ],
         ignored: &[],
         head: 1,
@@ -6445,7 +6525,7 @@ pub static FORMS: &[Form] = &[
             read("fraction", Kind::Source, Ty::Fixed(Type::F32)).presence(Presence::Optional),
         ],
         rules: &[],
-        gates: G116,
+        gates: G117,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -6453,7 +6533,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Createpolicy,
         syntax: "createpolicy.cvt.L2.b64 d:b64, access-property:b64",
         section: "9.7.9.18",
-        slots: &[slot("cvt", C118), slot("L2", C96), slot("b64", C84)],
+        slots: &[slot("cvt", C121), slot("L2", C99), slot("b64", C87)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -6461,7 +6541,7 @@ pub static FORMS: &[Form] = &[
             read("access-property", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G117,
+        gates: G118,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -6469,7 +6549,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.sat}.dtype.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[optional("sat", C8), slot("dtype", C119), slot("atype", C119)],
+        slots: &[optional("sat", C8), slot("dtype", C122), slot("atype", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6518,7 +6598,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.irnd{.sat}.dtype.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[slot("irnd", C120), optional("sat", C8), slot("dtype", C119), slot("f16", C121)],
+        slots: &[slot("irnd", C123), optional("sat", C8), slot("dtype", C122), slot("f16", C124)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6527,7 +6607,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(M26), Condition::TypeIn(0, T2)],
-            then: Consequence::Gates(G118),
+            then: Consequence::Gates(G119),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -6538,10 +6618,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.irnd{.ftz}{.sat}.dtype.f32 d+, a+:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("irnd", C120),
+            slot("irnd", C123),
             optional("ftz", C0),
             optional("sat", C8),
-            slot("dtype", C119),
+            slot("dtype", C122),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -6552,7 +6632,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(M26), Condition::TypeIn(0, T2)],
-            then: Consequence::Gates(G118),
+            then: Consequence::Gates(G119),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -6562,7 +6642,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.irnd{.sat}.dtype.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[slot("irnd", C120), optional("sat", C8), slot("dtype", C119), slot("f64", C2)],
+        slots: &[slot("irnd", C123), optional("sat", C8), slot("dtype", C122), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6571,7 +6651,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(M26), Condition::TypeIn(0, T2)],
-            then: Consequence::Gates(G118),
+            then: Consequence::Gates(G119),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -6581,7 +6661,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.irnd.dtype.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[slot("irnd", C120), slot("dtype", C119), slot("bf16", C122)],
+        slots: &[slot("irnd", C123), slot("dtype", C122), slot("bf16", C125)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6589,7 +6669,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G119,
+        gates: G120,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_int"),
     },
@@ -6597,7 +6677,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd{.sat}.f16.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C121), slot("atype", C119)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C124), slot("atype", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6606,7 +6686,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(M26), Condition::TypeIn(1, T33)],
-            then: Consequence::Gates(G120),
+            then: Consequence::Gates(G121),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -6621,7 +6701,7 @@ pub static FORMS: &[Form] = &[
             optional("ftz", C0),
             optional("sat", C8),
             slot("f32", C1),
-            slot("atype", C119),
+            slot("atype", C122),
         ],
         ignored: T0,
         head: 0,
@@ -6631,7 +6711,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(M26), Condition::TypeIn(1, T33)],
-            then: Consequence::Gates(G120),
+            then: Consequence::Gates(G121),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -6641,7 +6721,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd{.sat}.f64.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f64", C2), slot("atype", C119)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f64", C2), slot("atype", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6650,7 +6730,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(M26), Condition::TypeIn(1, T33)],
-            then: Consequence::Gates(G120),
+            then: Consequence::Gates(G121),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -6660,7 +6740,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd.bf16.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), slot("bf16", C122), slot("atype", C119)],
+        slots: &[slot("rnd", C7), slot("bf16", C125), slot("atype", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6668,7 +6748,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G119,
+        gates: G120,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::int_to_float"),
     },
@@ -6676,7 +6756,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.irnd}{.sat}.f16.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("irnd", C120), optional("sat", C8), slot("f16", C121), slot("f16", C121)],
+        slots: &[optional("irnd", C123), optional("sat", C8), slot("f16", C124), slot("f16", C124)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6693,7 +6773,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt{.irnd}{.ftz}{.sat}.f32.f32 d+, a+:f32",
         section: "9.7.9.21",
         slots: &[
-            optional("irnd", C120),
+            optional("irnd", C123),
             optional("ftz", C0),
             optional("sat", C8),
             slot("f32", C1),
@@ -6714,7 +6794,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.irnd}{.sat}.f64.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[optional("irnd", C120), optional("sat", C8), slot("f64", C2), slot("f64", C2)],
+        slots: &[optional("irnd", C123), optional("sat", C8), slot("f64", C2), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6734,7 +6814,7 @@ pub static FORMS: &[Form] = &[
             slot("rnd", C7),
             optional("ftz", C0),
             optional("sat", C8),
-            slot("f16", C121),
+            slot("f16", C124),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -6752,7 +6832,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd{.sat}.f16.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C121), slot("f64", C2)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C124), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6768,7 +6848,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.ftz}{.sat}.f32.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("ftz", C0), optional("sat", C8), slot("f32", C1), slot("f16", C121)],
+        slots: &[optional("ftz", C0), optional("sat", C8), slot("f32", C1), slot("f16", C124)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6784,7 +6864,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.sat}.f64.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("sat", C8), slot("f64", C2), slot("f16", C121)],
+        slots: &[optional("sat", C8), slot("f64", C2), slot("f16", C124)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6816,7 +6896,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd{.ftz}.bf16.f32 d+, a+:f32",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("ftz", C0), slot("bf16", C122), slot("f32", C1)],
+        slots: &[slot("rnd", C7), optional("ftz", C0), slot("bf16", C125), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6839,7 +6919,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G118) }],
+        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G119) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
@@ -6848,15 +6928,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.rnd}{.ftz}.f32.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), optional("ftz", C0), slot("f32", C1), slot("bf16", C122)],
+        slots: &[optional("rnd", C7), optional("ftz", C0), slot("f32", C1), slot("bf16", C125)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G121) }],
-        gates: G122,
+        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G122) }],
+        gates: G123,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6864,7 +6944,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.irnd}.bf16.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[optional("irnd", C120), slot("bf16", C122), slot("bf16", C122)],
+        slots: &[optional("irnd", C123), slot("bf16", C125), slot("bf16", C125)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6872,7 +6952,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G119,
+        gates: G120,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6880,7 +6960,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.rnd}.f16.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), slot("f16", C121), slot("bf16", C122)],
+        slots: &[optional("rnd", C7), slot("f16", C124), slot("bf16", C125)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6888,7 +6968,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G119,
+        gates: G120,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6896,7 +6976,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.rnd}.bf16.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), slot("bf16", C122), slot("f16", C121)],
+        slots: &[optional("rnd", C7), slot("bf16", C125), slot("f16", C124)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6904,7 +6984,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F16)).wider(),
         ],
         rules: &[],
-        gates: G119,
+        gates: G120,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6912,7 +6992,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd.bf16.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), slot("bf16", C122), slot("f64", C2)],
+        slots: &[slot("rnd", C7), slot("bf16", C125), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6920,7 +7000,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F64)).wider(),
         ],
         rules: &[],
-        gates: G119,
+        gates: G120,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6928,7 +7008,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.rnd}.f64.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), slot("f64", C2), slot("bf16", C122)],
+        slots: &[optional("rnd", C7), slot("f64", C2), slot("bf16", C125)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6936,7 +7016,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G119,
+        gates: G120,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6945,10 +7025,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.relu}{.satfinite}.f16.f32 d+, a+:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C123),
-            optional("relu", C124),
-            optional("satfinite", C125),
-            slot("f16", C121),
+            slot("frnd2", C126),
+            optional("relu", C127),
+            optional("satfinite", C128),
+            slot("f16", C124),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -6957,7 +7037,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G125) }],
+        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G126) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -6967,16 +7047,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.relu}{.satfinite}.bf16.f32 d, a:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C123),
-            optional("relu", C124),
-            optional("satfinite", C125),
-            slot("bf16", C122),
+            slot("frnd2", C126),
+            optional("relu", C127),
+            optional("satfinite", C128),
+            slot("bf16", C125),
             slot("f32", C1),
         ],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::F32))],
-        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G125) }],
+        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G126) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -6985,14 +7065,14 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rna{.satfinite}.tf32.f32 d:b32, a:f32",
         section: "9.7.9.21",
-        slots: &[slot("rna", C126), optional("satfinite", C125), slot("tf32", C127), slot("f32", C1)],
+        slots: &[slot("rna", C129), optional("satfinite", C128), slot("tf32", C130), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)),
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G125) }],
+        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G126) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -7002,10 +7082,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.satfinite}{.relu}.tf32.f32 d:b32, a:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C123),
-            optional("satfinite", C125),
-            optional("relu", C124),
-            slot("tf32", C127),
+            slot("frnd2", C126),
+            optional("satfinite", C128),
+            optional("relu", C127),
+            slot("tf32", C130),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7014,8 +7094,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)),
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G127) }],
-        gates: G128,
+        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G128) }],
+        gates: G129,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
     },
@@ -7024,10 +7104,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.relu}{.satfinite}.f16x2.f32 d+, a+:f32, b+:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C123),
-            optional("relu", C124),
-            optional("satfinite", C125),
-            slot("f16x2", C128),
+            slot("frnd2", C126),
+            optional("relu", C127),
+            optional("satfinite", C128),
+            slot("f16x2", C20),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7037,8 +7117,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
             read("b", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G125) }],
-        gates: G129,
+        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G126) }],
+        gates: G130,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -7047,10 +7127,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.relu}{.satfinite}.bf16x2.f32 d, a:f32, b:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C123),
-            optional("relu", C124),
-            optional("satfinite", C125),
-            slot("bf16x2", C129),
+            slot("frnd2", C126),
+            optional("relu", C127),
+            optional("satfinite", C128),
+            slot("bf16x2", C19),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7060,8 +7140,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G125) }],
-        gates: G129,
+        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G126) }],
+        gates: G130,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -7070,10 +7150,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}{.satfinite}.f16x2.f32 d, a:f32, b:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C130),
-            optional("relu", C124),
-            optional("satfinite", C125),
-            slot("f16x2", C128),
+            slot("rs", C131),
+            optional("relu", C127),
+            optional("satfinite", C128),
+            slot("f16x2", C20),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7084,8 +7164,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G125) }],
-        gates: G129,
+        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G126) }],
+        gates: G130,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_stochastic"),
     },
@@ -7094,10 +7174,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}{.satfinite}.bf16x2.f32 d, a:f32, b:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C130),
-            optional("relu", C124),
-            optional("satfinite", C125),
-            slot("bf16x2", C129),
+            slot("rs", C131),
+            optional("relu", C127),
+            optional("satfinite", C128),
+            slot("bf16x2", C19),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7108,8 +7188,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G125) }],
-        gates: G129,
+        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G126) }],
+        gates: G130,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_stochastic"),
     },
@@ -7119,9 +7199,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
-            slot("satfinite", C125),
-            optional("relu", C124),
-            slot("f8x2type", C131),
+            slot("satfinite", C128),
+            optional("relu", C127),
+            slot("f8x2type", C132),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7132,7 +7212,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[],
-        gates: G131,
+        gates: G132,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -7142,10 +7222,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
-            slot("satfinite", C125),
-            optional("relu", C124),
-            slot("f8x2type", C131),
-            slot("f16x2", C128),
+            slot("satfinite", C128),
+            optional("relu", C127),
+            slot("f8x2type", C132),
+            slot("f16x2", C20),
         ],
         ignored: T0,
         head: 0,
@@ -7154,7 +7234,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
         ],
         rules: &[],
-        gates: G131,
+        gates: G132,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7162,12 +7242,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rn{.relu}.f16x2.f8x2type d, a:b16",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), optional("relu", C124), slot("f16x2", C128), slot("f8x2type", C131)],
+        slots: &[slot("rn", C10), optional("relu", C127), slot("f16x2", C20), slot("f8x2type", C132)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: G131,
+        gates: G132,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7177,9 +7257,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
-            slot("satfinite", C125),
-            optional("relu", C124),
-            slot("f6x2type", C132),
+            slot("satfinite", C128),
+            optional("relu", C127),
+            slot("f6x2type", C133),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7190,7 +7270,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[],
-        gates: G132,
+        gates: G133,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -7198,12 +7278,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rn{.relu}.f16x2.f6x2type d, a:b16",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), optional("relu", C124), slot("f16x2", C128), slot("f6x2type", C132)],
+        slots: &[slot("rn", C10), optional("relu", C127), slot("f16x2", C20), slot("f6x2type", C133)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: G132,
+        gates: G133,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7213,9 +7293,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
-            slot("satfinite", C125),
-            optional("relu", C124),
-            slot("e2m1x2", C133),
+            slot("satfinite", C128),
+            optional("relu", C127),
+            slot("e2m1x2", C134),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7226,7 +7306,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[],
-        gates: G132,
+        gates: G133,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -7234,12 +7314,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rn{.relu}.f16x2.e2m1x2 d, a:b8",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), optional("relu", C124), slot("f16x2", C128), slot("e2m1x2", C133)],
+        slots: &[slot("rn", C10), optional("relu", C127), slot("f16x2", C20), slot("e2m1x2", C134)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B8))],
         rules: &[],
-        gates: G132,
+        gates: G133,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7247,7 +7327,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.frnd3{.satfinite}.ue8m0x2.f32 d:b16, a:f32, b:f32",
         section: "9.7.9.21",
-        slots: &[slot("frnd3", C134), optional("satfinite", C125), slot("ue8m0x2", C135), slot("f32", C1)],
+        slots: &[slot("frnd3", C135), optional("satfinite", C128), slot("ue8m0x2", C136), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7256,7 +7336,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[],
-        gates: G133,
+        gates: G134,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -7265,10 +7345,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd3{.satfinite}.ue8m0x2.bf16x2 d:b16, a:bf16x2",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd3", C134),
-            optional("satfinite", C125),
-            slot("ue8m0x2", C135),
-            slot("bf16x2", C129),
+            slot("frnd3", C135),
+            optional("satfinite", C128),
+            slot("ue8m0x2", C136),
+            slot("bf16x2", C19),
         ],
         ignored: T0,
         head: 0,
@@ -7277,7 +7357,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
         ],
         rules: &[],
-        gates: G133,
+        gates: G134,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7285,12 +7365,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rn.bf16x2.ue8m0x2 d, a:b16",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), slot("bf16x2", C129), slot("ue8m0x2", C135)],
+        slots: &[slot("rn", C10), slot("bf16x2", C19), slot("ue8m0x2", C136)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: G133,
+        gates: G134,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7299,10 +7379,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}.satfinite.f8x4type.f32 d:b32, a.4:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C130),
-            optional("relu", C124),
-            slot("satfinite", C125),
-            slot("f8x4type", C136),
+            slot("rs", C131),
+            optional("relu", C127),
+            slot("satfinite", C128),
+            slot("f8x4type", C137),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7322,10 +7402,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}.satfinite.f6x4type.f32 d:b32, a.4:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C130),
-            optional("relu", C124),
-            slot("satfinite", C125),
-            slot("f6x4type", C137),
+            slot("rs", C131),
+            optional("relu", C127),
+            slot("satfinite", C128),
+            slot("f6x4type", C138),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7345,10 +7425,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}.satfinite.e2m1x4.f32 d:b16, a.4:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C130),
-            optional("relu", C124),
-            slot("satfinite", C125),
-            slot("e2m1x4", C138),
+            slot("rs", C131),
+            optional("relu", C127),
+            slot("satfinite", C128),
+            slot("e2m1x4", C139),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7367,7 +7447,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.pack.sat.convertType.s32 d+:u32, a+:s32, b+:s32",
         section: "9.7.9.22",
-        slots: &[slot("pack", C139), slot("sat", C8), slot("convertType", C140), slot("s32", C13)],
+        slots: &[slot("pack", C140), slot("sat", C8), slot("convertType", C141), slot("s32", C13)],
         ignored: T0,
         head: 1,
         operands: &[
@@ -7376,7 +7456,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::S32)).wider(),
         ],
         rules: &[],
-        gates: G134,
+        gates: G135,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_integers"),
     },
@@ -7385,9 +7465,9 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.pack.sat.convertType.s32.b32 d+:u32, a+:s32, b+:s32, c+:b32",
         section: "9.7.9.22",
         slots: &[
-            slot("pack", C139),
+            slot("pack", C140),
             slot("sat", C8),
-            slot("convertType", C141),
+            slot("convertType", C142),
             slot("s32", C13),
             slot("b32", C6),
         ],
@@ -7400,7 +7480,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::B32)).wider(),
         ],
         rules: &[],
-        gates: G134,
+        gates: G135,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_integers"),
     },
@@ -7408,15 +7488,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvta,
         syntax: "cvta.space.size d, a<address>",
         section: "9.7.9.20",
-        slots: &[slot("space", C142), slot("size", C17)],
+        slots: &[slot("space", C143), slot("size", C21)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G140) },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G141) },
+            Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G142) },
         ],
-        gates: G142,
+        gates: G143,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Cvta),
     },
@@ -7424,15 +7504,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvta,
         syntax: "cvta.to.space.size d, a<address>",
         section: "9.7.9.20",
-        slots: &[slot("to", C143), slot("space", C142), slot("size", C17)],
+        slots: &[slot("to", C144), slot("space", C143), slot("size", C21)],
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G140) },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G141) },
+            Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G142) },
         ],
-        gates: G143,
+        gates: G144,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Cvta),
     },
@@ -7440,7 +7520,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Discard,
         syntax: "discard{.global}.L2 [a], size<imm 128>:u32",
         section: "9.7.9.17",
-        slots: &[optional("global", C19), slot("L2", C96)],
+        slots: &[optional("global", C23), slot("L2", C99)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7448,7 +7528,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G144,
+        gates: G145,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Discard),
     },
@@ -7456,7 +7536,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Div,
         syntax: "div.approx{.ftz}.f32 d, a, b",
         section: "9.7.3.8",
-        slots: &[slot("approx", C74), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C77), optional("ftz", C0), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7464,7 +7544,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G145) }],
+        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G146) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
@@ -7482,8 +7562,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G146) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G147) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G147) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G148) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -7502,8 +7582,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M31)], then: Consequence::Default(Mod::Rn, G145) },
-            Rule { when: &[Condition::HasNot(M32)], then: Consequence::Gates(G148) },
+            Rule { when: &[Condition::HasNot(M31)], then: Consequence::Default(Mod::Rn, G146) },
+            Rule { when: &[Condition::HasNot(M32)], then: Consequence::Gates(G149) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -7513,7 +7593,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Div,
         syntax: "div.full{.ftz}.f32 d, a, b",
         section: "9.7.3.8",
-        slots: &[slot("full", C144), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("full", C145), optional("ftz", C0), slot("f32", C1)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -7522,7 +7602,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G149,
+        gates: G150,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
     },
@@ -7530,7 +7610,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Div,
         syntax: "div.type d, a, b",
         section: "9.7.1.8",
-        slots: &[slot("type", C145)],
+        slots: &[slot("type", C146)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7547,25 +7627,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Dp2a,
         syntax: "dp2a.mode.atype.btype d:u32, a:atype, b:btype, c:u32",
         section: "9.7.1.24",
-        slots: &[slot("mode", C146), slot("atype", C147), slot("btype", C147)],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::U32)),
-            read("a", Kind::Source, Ty::Pick(0)),
-            read("b", Kind::Source, Ty::Pick(1)),
-            read("c", Kind::Source, Ty::Fixed(Type::U32)),
-        ],
-        rules: &[],
-        gates: G150,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("integer::dp2a"),
-    },
-    Form {
-        opcode: Opcode::Dp4a,
-        syntax: "dp4a.atype.btype d:u32, a:atype, b:btype, c:u32",
-        section: "9.7.1.23",
-        slots: &[slot("atype", C147), slot("btype", C147)],
+        slots: &[slot("mode", C147), slot("atype", C148), slot("btype", C148)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7577,13 +7639,31 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: G151,
         carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("integer::dp2a"),
+    },
+    Form {
+        opcode: Opcode::Dp4a,
+        syntax: "dp4a.atype.btype d:u32, a:atype, b:btype, c:u32",
+        section: "9.7.1.23",
+        slots: &[slot("atype", C148), slot("btype", C148)],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::U32)),
+            read("a", Kind::Source, Ty::Pick(0)),
+            read("b", Kind::Source, Ty::Pick(1)),
+            read("c", Kind::Source, Ty::Fixed(Type::U32)),
+        ],
+        rules: &[],
+        gates: G152,
+        carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::dp4a"),
     },
     Form {
         opcode: Opcode::Elect,
         syntax: "elect.sync d|p:b32, membermask:b32",
         section: "9.7.13.15",
-        slots: &[slot("sync", C44)],
+        slots: &[slot("sync", C47)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7591,7 +7671,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G152,
+        gates: G153,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Elect),
     },
@@ -7599,11 +7679,11 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Ex2,
         syntax: "ex2.approx{.ftz}.f32 d, a",
         section: "9.7.3.21",
-        slots: &[slot("approx", C74), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C77), optional("ftz", C0), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G153) }],
+        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G154) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::ex2_approx"),
@@ -7612,12 +7692,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Ex2,
         syntax: "ex2.approx.half d, a",
         section: "9.7.4.10",
-        slots: &[slot("approx", C74), slot("half", C3)],
+        slots: &[slot("approx", C77), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G154,
+        gates: G155,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::ex2_approx"),
     },
@@ -7625,7 +7705,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Ex2,
         syntax: "ex2.approx.ftz.bhalf d, a",
         section: "9.7.4.10",
-        slots: &[slot("approx", C74), slot("ftz", C0), slot("bhalf", C148)],
+        slots: &[slot("approx", C77), slot("ftz", C0), slot("bhalf", C149)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -7651,15 +7731,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fence,
         syntax: "fence{.order}{.async}.scope",
         section: "9.7.13.4",
-        slots: &[optional("order", C149), optional("async", C150), slot("scope", C22)],
+        slots: &[optional("order", C150), optional("async", C151), slot("scope", C26)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M34), Condition::HasNot(M35)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G25) },
+            Rule { when: &[Condition::Has(M34), Condition::HasNot(M35)], then: Consequence::Gates(G160) },
         ],
-        gates: G160,
+        gates: G161,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7667,15 +7747,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fence,
         syntax: "fence.acquire.sync_restrict::shared::cluster.cluster",
         section: "9.7.13.4",
-        slots: &[slot("acquire", C55), slot("sync_restrict::shared::cluster", C151), slot("cluster", C52)],
+        slots: &[slot("acquire", C58), slot("sync_restrict::shared::cluster", C152), slot("cluster", C55)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M34), Condition::HasNot(M35)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G25) },
+            Rule { when: &[Condition::Has(M34), Condition::HasNot(M35)], then: Consequence::Gates(G160) },
         ],
-        gates: G160,
+        gates: G161,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7683,15 +7763,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fence,
         syntax: "fence.release.sync_restrict::shared::cta.cluster",
         section: "9.7.13.4",
-        slots: &[slot("release", C152), slot("sync_restrict::shared::cta", C153), slot("cluster", C52)],
+        slots: &[slot("release", C153), slot("sync_restrict::shared::cta", C154), slot("cluster", C55)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M34), Condition::HasNot(M35)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G25) },
+            Rule { when: &[Condition::Has(M34), Condition::HasNot(M35)], then: Consequence::Gates(G160) },
         ],
-        gates: G160,
+        gates: G161,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7699,15 +7779,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fence,
         syntax: "fence.mbarrier_init.release.cluster",
         section: "9.7.13.4",
-        slots: &[slot("mbarrier_init", C154), slot("release", C152), slot("cluster", C52)],
+        slots: &[slot("mbarrier_init", C155), slot("release", C153), slot("cluster", C55)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M34), Condition::HasNot(M35)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G25) },
+            Rule { when: &[Condition::Has(M34), Condition::HasNot(M35)], then: Consequence::Gates(G160) },
         ],
-        gates: G160,
+        gates: G161,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7715,12 +7795,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fence,
         syntax: "fence.proxy.alias",
         section: "9.7.13.4",
-        slots: &[slot("proxy", C155), slot("alias", C156)],
+        slots: &[slot("proxy", C156), slot("alias", C157)],
         ignored: &[],
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G164,
+        gates: G165,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7728,12 +7808,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fence,
         syntax: "fence.proxy.async{.async_space}",
         section: "9.7.13.4",
-        slots: &[slot("proxy", C155), slot("async", C150), optional("async_space", C157)],
+        slots: &[slot("proxy", C156), slot("async", C151), optional("async_space", C158)],
         ignored: &[],
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G164,
+        gates: G165,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7742,16 +7822,16 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.tensormap::generic.release.scope",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C155),
-            slot("tensormap::generic", C158),
-            slot("release", C152),
-            slot("scope", C22),
+            slot("proxy", C156),
+            slot("tensormap::generic", C159),
+            slot("release", C153),
+            slot("scope", C26),
         ],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G165,
+        gates: G166,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7760,10 +7840,10 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.tensormap::generic.acquire.scope [a], size<imm 128>:u32",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C155),
-            slot("tensormap::generic", C158),
-            slot("acquire", C55),
-            slot("scope", C22),
+            slot("proxy", C156),
+            slot("tensormap::generic", C159),
+            slot("acquire", C58),
+            slot("scope", C26),
         ],
         ignored: &[],
         head: 0,
@@ -7772,7 +7852,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G165,
+        gates: G166,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7781,17 +7861,17 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C155),
-            slot("async::generic", C159),
-            slot("acquire", C55),
-            slot("sync_restrict::shared::cluster", C151),
-            slot("cluster", C52),
+            slot("proxy", C156),
+            slot("async::generic", C160),
+            slot("acquire", C58),
+            slot("sync_restrict::shared::cluster", C152),
+            slot("cluster", C55),
         ],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G165,
+        gates: G166,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7800,17 +7880,17 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C155),
-            slot("async::generic", C159),
-            slot("release", C152),
-            slot("sync_restrict::shared::cta", C153),
-            slot("cluster", C52),
+            slot("proxy", C156),
+            slot("async::generic", C160),
+            slot("release", C153),
+            slot("sync_restrict::shared::cta", C154),
+            slot("cluster", C55),
         ],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G165,
+        gates: G166,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7828,10 +7908,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G166) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G167) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G167) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G168) },
         ],
-        gates: G168,
+        gates: G169,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -7849,7 +7929,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G169,
+        gates: G170,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -7867,7 +7947,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G170,
+        gates: G171,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -7893,7 +7973,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rn{.ftz}.relu.half d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rn", C10), optional("ftz", C0), slot("relu", C124), slot("half", C3)],
+        slots: &[slot("rn", C10), optional("ftz", C0), slot("relu", C127), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7911,7 +7991,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rn.oob.sat.half d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rn", C10), slot("oob", C160), slot("sat", C8), slot("half", C3)],
+        slots: &[slot("rn", C10), slot("oob", C161), slot("sat", C8), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7929,7 +8009,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rnd{.oob}{.relu}.bf d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rnd", C7), optional("oob", C160), optional("relu", C124), slot("bf", C4)],
+        slots: &[slot("rnd", C7), optional("oob", C161), optional("relu", C127), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7947,7 +8027,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rn.oob{.relu}.half d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rn", C10), slot("oob", C160), optional("relu", C124), slot("half", C3)],
+        slots: &[slot("rn", C10), slot("oob", C161), optional("relu", C127), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7965,7 +8045,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rnd{.sat}.f32.abtype d, a, b, c",
         section: "9.7.5.3",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f32", C1), slot("abtype", C161)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f32", C1), slot("abtype", C162)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7975,7 +8055,31 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G174,
+        gates: G175,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("mixed::fma"),
+    },
+    Form {
+        opcode: Opcode::Fma,
+        syntax: "fma.rnd.f32x2.atype.f32x2.f32x2 d, a<reg>, b<reg>:.f32x2, c<reg>",
+        section: "9.7.5.3",
+        slots: &[
+            slot("rnd", C7),
+            slot("f32x2", C9),
+            slot("atype", C17),
+            slot("f32x2", C9),
+            slot("f32x2", C9),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Register, Ty::Pick(1)),
+            read("b", Kind::Register, Ty::Pick(0)),
+            read("c", Kind::Register, Ty::Pick(0)),
+        ],
+        rules: &[],
+        gates: G176,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::fma"),
     },
@@ -7993,7 +8097,7 @@ pub static FORMS: &[Form] = &[
             read("offset", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G175,
+        gates: G177,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::fns"),
     },
@@ -8001,7 +8105,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Getctarank,
         syntax: "getctarank{.space}.type d:u32, a<address>",
         section: "9.7.9.24",
-        slots: &[optional("space", C87), slot("type", C17)],
+        slots: &[optional("space", C90), slot("type", C21)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8009,7 +8113,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G176,
+        gates: G178,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GetCtaRank),
     },
@@ -8017,12 +8121,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Griddepcontrol,
         syntax: "griddepcontrol.action",
         section: "9.7.13.13",
-        slots: &[slot("action", C162)],
+        slots: &[slot("action", C163)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G179,
+        gates: G181,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GridDepControl),
     },
@@ -8030,7 +8134,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Isspacep,
         syntax: "isspacep.space p, a<address>:address",
         section: "9.7.9.19",
-        slots: &[slot("space", C142)],
+        slots: &[slot("space", C143)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8038,10 +8142,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Address),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G140) },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G141) },
+            Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G142) },
         ],
-        gates: G180,
+        gates: G182,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::IsSpaceP),
     },
@@ -8049,7 +8153,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Istypep,
         syntax: "istypep.kind p, a<address>:u64",
         section: "9.7.10.6",
-        slots: &[slot("kind", C163)],
+        slots: &[slot("kind", C164)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8057,7 +8161,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Fixed(Type::U64)),
         ],
         rules: &[],
-        gates: G181,
+        gates: G183,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::istypep"),
     },
@@ -8066,13 +8170,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ld{.weak}{.load_space}{.cop}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            optional("weak", C164),
-            optional("load_space", C165),
-            optional("cop", C166),
-            optional("cache_hint", C25),
-            optional("prefetch_size", C77),
-            optional("wide_vec", C40),
-            slot("memory_type", C167),
+            optional("weak", C165),
+            optional("load_space", C166),
+            optional("cop", C167),
+            optional("cache_hint", C29),
+            optional("prefetch_size", C80),
+            optional("wide_vec", C44),
+            slot("memory_type", C168),
         ],
         ignored: &[],
         head: 0,
@@ -8091,9 +8195,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G185) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G185) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G186) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G188) },
             Rule {
                 when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
@@ -8110,7 +8214,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M41)],
                 then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G189) },
             Rule {
                 when: &[Condition::Has(M44)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
@@ -8141,14 +8245,14 @@ pub static FORMS: &[Form] = &[
         syntax: "ld{.weak}{.load_space}{.level1_eviction}{.level2_eviction}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            optional("weak", C164),
-            optional("load_space", C165),
-            optional("level1_eviction", C168),
-            optional("level2_eviction", C169),
-            optional("cache_hint", C25),
-            optional("prefetch_size", C77),
-            optional("wide_vec", C40),
-            slot("memory_type", C167),
+            optional("weak", C165),
+            optional("load_space", C166),
+            optional("level1_eviction", C169),
+            optional("level2_eviction", C170),
+            optional("cache_hint", C29),
+            optional("prefetch_size", C80),
+            optional("wide_vec", C44),
+            slot("memory_type", C168),
         ],
         ignored: &[],
         head: 0,
@@ -8167,9 +8271,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G185) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G185) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G186) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G188) },
             Rule {
                 when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
@@ -8186,7 +8290,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M41)],
                 then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G189) },
             Rule {
                 when: &[Condition::Has(M44)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
@@ -8217,11 +8321,11 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.volatile{.load_space}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]",
         section: "9.7.9.8",
         slots: &[
-            slot("volatile", C170),
-            optional("load_space", C165),
-            optional("prefetch_size", C77),
-            optional("wide_vec", C40),
-            slot("memory_type", C167),
+            slot("volatile", C171),
+            optional("load_space", C166),
+            optional("prefetch_size", C80),
+            optional("wide_vec", C44),
+            slot("memory_type", C168),
         ],
         ignored: &[],
         head: 0,
@@ -8238,9 +8342,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G185) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G185) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G186) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G188) },
             Rule {
                 when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
@@ -8257,7 +8361,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M41)],
                 then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G189) },
             Rule {
                 when: &[Condition::Has(M44)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
@@ -8288,15 +8392,15 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.order.scope{.shared_or_global}{.level1_eviction}{.level2_eviction}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            slot("order", C171),
-            slot("scope", C22),
-            optional("shared_or_global", C23),
-            optional("level1_eviction", C168),
-            optional("level2_eviction", C169),
-            optional("cache_hint", C25),
-            optional("prefetch_size", C77),
-            optional("wide_vec", C40),
-            slot("memory_type", C167),
+            slot("order", C172),
+            slot("scope", C26),
+            optional("shared_or_global", C27),
+            optional("level1_eviction", C169),
+            optional("level2_eviction", C170),
+            optional("cache_hint", C29),
+            optional("prefetch_size", C80),
+            optional("wide_vec", C44),
+            slot("memory_type", C168),
         ],
         ignored: &[],
         head: 0,
@@ -8315,9 +8419,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G185) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G185) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G186) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G188) },
             Rule {
                 when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
@@ -8334,7 +8438,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M41)],
                 then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G189) },
             Rule {
                 when: &[Condition::Has(M44)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
@@ -8365,11 +8469,11 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.mmio.relaxed.sys{.global}.memory_type d+, [a]",
         section: "9.7.9.8",
         slots: &[
-            slot("mmio", C172),
-            slot("relaxed", C173),
-            slot("sys", C174),
-            optional("global", C19),
-            slot("memory_type", C167),
+            slot("mmio", C173),
+            slot("relaxed", C174),
+            slot("sys", C175),
+            optional("global", C23),
+            slot("memory_type", C168),
         ],
         ignored: &[],
         head: 0,
@@ -8383,9 +8487,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G185) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G185) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G186) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G188) },
             Rule {
                 when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
@@ -8402,7 +8506,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M41)],
                 then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G189) },
             Rule {
                 when: &[Condition::Has(M44)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
@@ -8433,13 +8537,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.global{.cop}.nc{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.9",
         slots: &[
-            slot("global", C19),
-            optional("cop", C175),
-            slot("nc", C176),
-            optional("cache_hint", C25),
-            optional("prefetch_size", C77),
-            optional("wide_vec", C40),
-            slot("memory_type", C167),
+            slot("global", C23),
+            optional("cop", C176),
+            slot("nc", C177),
+            optional("cache_hint", C29),
+            optional("prefetch_size", C80),
+            optional("wide_vec", C44),
+            slot("memory_type", C168),
         ],
         ignored: &[],
         head: 0,
@@ -8458,9 +8562,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G185) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G185) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G186) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G188) },
             Rule {
                 when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
@@ -8477,7 +8581,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M41)],
                 then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G189) },
             Rule {
                 when: &[Condition::Has(M44)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
@@ -8500,14 +8604,14 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.global.nc{.level1_eviction}{.level2_eviction}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.9",
         slots: &[
-            slot("global", C19),
-            slot("nc", C176),
-            optional("level1_eviction", C168),
-            optional("level2_eviction", C169),
-            optional("cache_hint", C25),
-            optional("prefetch_size", C77),
-            optional("wide_vec", C40),
-            slot("memory_type", C167),
+            slot("global", C23),
+            slot("nc", C177),
+            optional("level1_eviction", C169),
+            optional("level2_eviction", C170),
+            optional("cache_hint", C29),
+            optional("prefetch_size", C80),
+            optional("wide_vec", C44),
+            slot("memory_type", C168),
         ],
         ignored: &[],
         head: 0,
@@ -8526,9 +8630,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G185) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G185) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G186) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G188) },
             Rule {
                 when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
@@ -8545,7 +8649,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M41)],
                 then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G189) },
             Rule {
                 when: &[Condition::Has(M44)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
@@ -8568,13 +8672,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ldmatrix.sync.aligned.m8n8.x1{.trans}{.ss}.b16 d.1:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m8n8", C177),
-            slot("x1", C178),
-            optional("trans", C179),
-            optional("ss", C83),
-            slot("b16", C180),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m8n8", C178),
+            slot("x1", C179),
+            optional("trans", C180),
+            optional("ss", C86),
+            slot("b16", C181),
         ],
         ignored: &[],
         head: 0,
@@ -8583,7 +8687,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G196,
+        gates: G198,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8592,13 +8696,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ldmatrix.sync.aligned.m8n8.x2{.trans}{.ss}.b16 d.2:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m8n8", C177),
-            slot("x2", C181),
-            optional("trans", C179),
-            optional("ss", C83),
-            slot("b16", C180),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m8n8", C178),
+            slot("x2", C182),
+            optional("trans", C180),
+            optional("ss", C86),
+            slot("b16", C181),
         ],
         ignored: &[],
         head: 0,
@@ -8607,7 +8711,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G196,
+        gates: G198,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8616,13 +8720,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ldmatrix.sync.aligned.m8n8.x4{.trans}{.ss}.b16 d.4:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m8n8", C177),
-            slot("x4", C182),
-            optional("trans", C179),
-            optional("ss", C83),
-            slot("b16", C180),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m8n8", C178),
+            slot("x4", C183),
+            optional("trans", C180),
+            optional("ss", C86),
+            slot("b16", C181),
         ],
         ignored: &[],
         head: 0,
@@ -8631,7 +8735,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G196,
+        gates: G198,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8640,13 +8744,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ldmatrix.sync.aligned.m8n16.x1{.ss}.b8x16.padded d.1:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m8n16", C183),
-            slot("x1", C178),
-            optional("ss", C83),
-            slot("b8x16", C184),
-            slot("padded", C185),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m8n16", C184),
+            slot("x1", C179),
+            optional("ss", C86),
+            slot("b8x16", C185),
+            slot("padded", C186),
         ],
         ignored: &[],
         head: 0,
@@ -8655,7 +8759,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G197,
+        gates: G199,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8664,13 +8768,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ldmatrix.sync.aligned.m8n16.x2{.ss}.b8x16.padded d.2:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m8n16", C183),
-            slot("x2", C181),
-            optional("ss", C83),
-            slot("b8x16", C184),
-            slot("padded", C185),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m8n16", C184),
+            slot("x2", C182),
+            optional("ss", C86),
+            slot("b8x16", C185),
+            slot("padded", C186),
         ],
         ignored: &[],
         head: 0,
@@ -8679,7 +8783,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G197,
+        gates: G199,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8688,13 +8792,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ldmatrix.sync.aligned.m8n16.x4{.ss}.b8x16.padded d.4:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m8n16", C183),
-            slot("x4", C182),
-            optional("ss", C83),
-            slot("b8x16", C184),
-            slot("padded", C185),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m8n16", C184),
+            slot("x4", C183),
+            optional("ss", C86),
+            slot("b8x16", C185),
+            slot("padded", C186),
         ],
         ignored: &[],
         head: 0,
@@ -8703,7 +8807,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G197,
+        gates: G199,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8712,14 +8816,14 @@ pub static FORMS: &[Form] = &[
         syntax: "ldmatrix.sync.aligned.m16n16.x1.trans{.ss}.b8x16.padded d.2:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m16n16", C186),
-            slot("x1", C178),
-            slot("trans", C179),
-            optional("ss", C83),
-            slot("b8x16", C184),
-            slot("padded", C185),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n16", C187),
+            slot("x1", C179),
+            slot("trans", C180),
+            optional("ss", C86),
+            slot("b8x16", C185),
+            slot("padded", C186),
         ],
         ignored: &[],
         head: 0,
@@ -8728,7 +8832,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G199,
+        gates: G201,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8737,14 +8841,14 @@ pub static FORMS: &[Form] = &[
         syntax: "ldmatrix.sync.aligned.m16n16.x2.trans{.ss}.b8x16.padded d.4:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m16n16", C186),
-            slot("x2", C181),
-            slot("trans", C179),
-            optional("ss", C83),
-            slot("b8x16", C184),
-            slot("padded", C185),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n16", C187),
+            slot("x2", C182),
+            slot("trans", C180),
+            optional("ss", C86),
+            slot("b8x16", C185),
+            slot("padded", C186),
         ],
         ignored: &[],
         head: 0,
@@ -8753,7 +8857,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G199,
+        gates: G201,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8762,13 +8866,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ldmatrix.sync.aligned.m16n16.x1.trans{.ss}.b8 d.2:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m16n16", C186),
-            slot("x1", C178),
-            slot("trans", C179),
-            optional("ss", C83),
-            slot("b8", C187),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n16", C187),
+            slot("x1", C179),
+            slot("trans", C180),
+            optional("ss", C86),
+            slot("b8", C188),
         ],
         ignored: &[],
         head: 0,
@@ -8777,7 +8881,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G200,
+        gates: G202,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8786,13 +8890,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ldmatrix.sync.aligned.m16n16.x2.trans{.ss}.b8 d.4:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m16n16", C186),
-            slot("x2", C181),
-            slot("trans", C179),
-            optional("ss", C83),
-            slot("b8", C187),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n16", C187),
+            slot("x2", C182),
+            slot("trans", C180),
+            optional("ss", C86),
+            slot("b8", C188),
         ],
         ignored: &[],
         head: 0,
@@ -8801,7 +8905,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G200,
+        gates: G202,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8809,7 +8913,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Ldu,
         syntax: "ldu{.global}{.vec}.memory_type d.vec+, [a]",
         section: "9.7.9.10",
-        slots: &[optional("global", C19), optional("vec", C38), slot("memory_type", C167)],
+        slots: &[optional("global", C23), optional("vec", C42), slot("memory_type", C168)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8817,7 +8921,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M5)], then: Consequence::Gates(G186) },
+            Rule { when: &[Condition::HasNot(M5)], then: Consequence::Gates(G188) },
             Rule {
                 when: &[Condition::Has(M8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
@@ -8827,7 +8931,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
         ],
-        gates: G201,
+        gates: G203,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
     },
@@ -8835,11 +8939,11 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Lg2,
         syntax: "lg2.approx{.ftz}.f32 d, a",
         section: "9.7.3.20",
-        slots: &[slot("approx", C74), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C77), optional("ftz", C0), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G202) }],
+        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G204) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::lg2_approx"),
@@ -8859,7 +8963,7 @@ pub static FORMS: &[Form] = &[
             read("immLut", Kind::Immediate, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G203,
+        gates: G205,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -8867,7 +8971,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Lop3,
         syntax: "lop3.BoolOp.b32 d|p, a, b, c, immLut<imm>, {!}q",
         section: "9.7.8.6",
-        slots: &[slot("BoolOp", C188), slot("b32", C6)],
+        slots: &[slot("BoolOp", C189), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8879,7 +8983,7 @@ pub static FORMS: &[Form] = &[
             read("q", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G204,
+        gates: G206,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -8896,8 +9000,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::HasNot(M31)], then: Consequence::Default(Mod::Rn, G205) }],
-        gates: G206,
+        rules: &[Rule { when: &[Condition::HasNot(M31)], then: Consequence::Default(Mod::Rn, G207) }],
+        gates: G208,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
     },
@@ -8914,7 +9018,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G207) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G209) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
@@ -8923,7 +9027,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad,
         syntax: "mad.mode.type d, a, b, c",
         section: "9.7.1.4",
-        slots: &[slot("mode", C189), slot("type", C145)],
+        slots: &[slot("mode", C190), slot("type", C146)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -8941,7 +9045,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad,
         syntax: "mad.wide.type d:wide(type), a, b, c:wide(type)",
         section: "9.7.1.4",
-        slots: &[slot("wide", C190), slot("type", C191)],
+        slots: &[slot("wide", C191), slot("type", C192)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -8959,7 +9063,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad,
         syntax: "mad.hi.sat.s32 d, a, b, c",
         section: "9.7.1.4",
-        slots: &[slot("hi", C192), slot("sat", C8), slot("s32", C13)],
+        slots: &[slot("hi", C193), slot("sat", C8), slot("s32", C13)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -8977,7 +9081,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad,
         syntax: "mad.mode.cc.type d, a, b, c",
         section: "9.7.2.5",
-        slots: &[slot("mode", C189), slot("cc", C14), slot("type", C15)],
+        slots: &[slot("mode", C190), slot("cc", C14), slot("type", C15)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -8987,7 +9091,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G14) }],
-        gates: G208,
+        gates: G210,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::mad"),
     },
@@ -8995,7 +9099,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad24,
         syntax: "mad24.mode.type d, a, b, c",
         section: "9.7.1.6",
-        slots: &[slot("mode", C189), slot("type", C147)],
+        slots: &[slot("mode", C190), slot("type", C148)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9013,7 +9117,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad24,
         syntax: "mad24.hi.sat.s32 d, a, b, c",
         section: "9.7.1.6",
-        slots: &[slot("hi", C192), slot("sat", C8), slot("s32", C13)],
+        slots: &[slot("hi", C193), slot("sat", C8), slot("s32", C13)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9031,7 +9135,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Madc,
         syntax: "madc.mode.type d, a, b, c",
         section: "9.7.2.6",
-        slots: &[slot("mode", C189), slot("type", C15)],
+        slots: &[slot("mode", C190), slot("type", C15)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9041,7 +9145,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G209,
+        gates: G211,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::madc"),
     },
@@ -9049,7 +9153,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Madc,
         syntax: "madc.mode.cc.type d, a, b, c",
         section: "9.7.2.6",
-        slots: &[slot("mode", C189), slot("cc", C14), slot("type", C15)],
+        slots: &[slot("mode", C190), slot("cc", C14), slot("type", C15)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9059,7 +9163,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G14) }],
-        gates: G209,
+        gates: G211,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::madc"),
     },
@@ -9067,7 +9171,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mapa,
         syntax: "mapa{.space}.type d, a<address>, b:u32",
         section: "9.7.9.23",
-        slots: &[optional("space", C87), slot("type", C17)],
+        slots: &[optional("space", C90), slot("type", C21)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -9076,7 +9180,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G210,
+        gates: G212,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mapa),
     },
@@ -9084,7 +9188,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Match,
         syntax: "match.any.sync.type d:b32, a, membermask:b32",
         section: "9.7.13.10",
-        slots: &[slot("any", C193), slot("sync", C44), slot("type", C26)],
+        slots: &[slot("any", C194), slot("sync", C47), slot("type", C30)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -9093,7 +9197,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G211,
+        gates: G213,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -9101,7 +9205,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Match,
         syntax: "match.all.sync.type d[|p]:b32, a, membermask:b32",
         section: "9.7.13.10",
-        slots: &[slot("all", C194), slot("sync", C44), slot("type", C26)],
+        slots: &[slot("all", C195), slot("sync", C47), slot("type", C30)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -9110,7 +9214,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G211,
+        gates: G213,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -9118,7 +9222,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.ftz}{.NaN}.f32 d, a, b",
         section: "9.7.3.12",
-        slots: &[optional("ftz", C0), optional("NaN", C195), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C196), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9137,9 +9241,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.3.12",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C195),
-            slot("xorsign", C196),
-            slot("abs", C197),
+            optional("NaN", C196),
+            slot("xorsign", C197),
+            slot("abs", C198),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -9175,7 +9279,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.ftz}{.NaN}{.abs}.f32 d, a, b, c",
         section: "9.7.3.12",
-        slots: &[optional("ftz", C0), optional("NaN", C195), optional("abs", C197), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C196), optional("abs", C198), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9185,7 +9289,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G215,
+        gates: G217,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::max3"),
     },
@@ -9193,7 +9297,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.ftz}{.NaN}.half d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("ftz", C0), optional("NaN", C195), slot("half", C3)],
+        slots: &[optional("ftz", C0), optional("NaN", C196), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9201,7 +9305,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G216) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G218) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
@@ -9212,9 +9316,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.4.8",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C195),
-            slot("xorsign", C196),
-            slot("abs", C197),
+            optional("NaN", C196),
+            slot("xorsign", C197),
+            slot("abs", C198),
             slot("half", C3),
         ],
         ignored: T0,
@@ -9224,7 +9328,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G216) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G218) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
@@ -9233,7 +9337,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.NaN}.bf d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("NaN", C195), slot("bf", C4)],
+        slots: &[optional("NaN", C196), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9250,7 +9354,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.NaN}.xorsign.abs.bf d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("NaN", C195), slot("xorsign", C196), slot("abs", C197), slot("bf", C4)],
+        slots: &[optional("NaN", C196), slot("xorsign", C197), slot("abs", C198), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9267,7 +9371,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max.type d, a, b",
         section: "9.7.1.13",
-        slots: &[slot("type", C198)],
+        slots: &[slot("type", C199)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9284,7 +9388,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.relu}.type d, a, b",
         section: "9.7.1.13",
-        slots: &[optional("relu", C124), slot("type", C199)],
+        slots: &[optional("relu", C127), slot("type", C200)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9292,7 +9396,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G219) }],
+        rules: &[Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G221) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
@@ -9301,7 +9405,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.init{.cta_space}.b64 [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.9",
-        slots: &[slot("init", C200), optional("cta_space", C83), slot("b64", C84)],
+        slots: &[slot("init", C201), optional("cta_space", C86), slot("b64", C87)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9309,7 +9413,7 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
         rules: &[],
-        gates: G220,
+        gates: G222,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9317,12 +9421,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.inval{.cta_space}.b64 [a]",
         section: "9.7.13.15.10",
-        slots: &[slot("inval", C201), optional("cta_space", C83), slot("b64", C84)],
+        slots: &[slot("inval", C202), optional("cta_space", C86), slot("b64", C87)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G221,
+        gates: G223,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9330,12 +9434,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.expect_tx{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.11",
-        slots: &[slot("expect_tx", C202), optional("any_shared", C203), slot("b64", C84)],
+        slots: &[slot("expect_tx", C203), optional("any_shared", C204), slot("b64", C87)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G222) }],
-        gates: G223,
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G224) }],
+        gates: G225,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9344,17 +9448,17 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.expect_tx.relaxed.block_scope{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.11",
         slots: &[
-            slot("expect_tx", C202),
-            slot("relaxed", C173),
-            slot("block_scope", C204),
-            optional("any_shared", C203),
-            slot("b64", C84),
+            slot("expect_tx", C203),
+            slot("relaxed", C174),
+            slot("block_scope", C205),
+            optional("any_shared", C204),
+            slot("b64", C87),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G222) }],
-        gates: G223,
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G224) }],
+        gates: G225,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9362,12 +9466,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.complete_tx{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.12",
-        slots: &[slot("complete_tx", C205), optional("any_shared", C203), slot("b64", C84)],
+        slots: &[slot("complete_tx", C206), optional("any_shared", C204), slot("b64", C87)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G222) }],
-        gates: G224,
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G224) }],
+        gates: G226,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9376,17 +9480,17 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.complete_tx.relaxed.block_scope{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.12",
         slots: &[
-            slot("complete_tx", C205),
-            slot("relaxed", C173),
-            slot("block_scope", C204),
-            optional("any_shared", C203),
-            slot("b64", C84),
+            slot("complete_tx", C206),
+            slot("relaxed", C174),
+            slot("block_scope", C205),
+            optional("any_shared", C204),
+            slot("b64", C87),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G222) }],
-        gates: G224,
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G224) }],
+        gates: G226,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9394,15 +9498,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive{.any_shared}.b64 d:b64, [a]",
         section: "9.7.13.15.13",
-        slots: &[slot("arrive", C45), optional("any_shared", C203), slot("b64", C84)],
+        slots: &[slot("arrive", C48), optional("any_shared", C204), slot("b64", C87)],
         ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G222) }],
-        gates: G225,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G224) }],
+        gates: G227,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9411,11 +9515,11 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive.arrive_order.block_scope{.any_shared}.b64 d:b64, [a]",
         section: "9.7.13.15.13",
         slots: &[
-            slot("arrive", C45),
-            slot("arrive_order", C206),
-            slot("block_scope", C204),
-            optional("any_shared", C203),
-            slot("b64", C84),
+            slot("arrive", C48),
+            slot("arrive_order", C207),
+            slot("block_scope", C205),
+            optional("any_shared", C204),
+            slot("b64", C87),
         ],
         ignored: &[],
         head: 1,
@@ -9423,8 +9527,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G222) }],
-        gates: G225,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G224) }],
+        gates: G227,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9432,7 +9536,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive{.any_shared}.b64 d:b64, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.13",
-        slots: &[slot("arrive", C45), optional("any_shared", C203), slot("b64", C84)],
+        slots: &[slot("arrive", C48), optional("any_shared", C204), slot("b64", C87)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9441,10 +9545,10 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M49)], then: Consequence::Gates(G228) },
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G222) },
+            Rule { when: &[Condition::HasNot(M49)], then: Consequence::Gates(G230) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G224) },
         ],
-        gates: G225,
+        gates: G227,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9453,11 +9557,11 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive.arrive_order.block_scope{.any_shared}.b64 d:b64, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.13",
         slots: &[
-            slot("arrive", C45),
-            slot("arrive_order", C206),
-            slot("block_scope", C204),
-            optional("any_shared", C203),
-            slot("b64", C84),
+            slot("arrive", C48),
+            slot("arrive_order", C207),
+            slot("block_scope", C205),
+            optional("any_shared", C204),
+            slot("b64", C87),
         ],
         ignored: &[],
         head: 1,
@@ -9467,10 +9571,10 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M49)], then: Consequence::Gates(G228) },
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G222) },
+            Rule { when: &[Condition::HasNot(M49)], then: Consequence::Gates(G230) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G224) },
         ],
-        gates: G225,
+        gates: G227,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9478,7 +9582,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive.noComplete{.cta_space}.b64 d:b64, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.13",
-        slots: &[slot("arrive", C45), slot("noComplete", C207), optional("cta_space", C83), slot("b64", C84)],
+        slots: &[slot("arrive", C48), slot("noComplete", C208), optional("cta_space", C86), slot("b64", C87)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9486,8 +9590,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G229) }],
-        gates: G225,
+        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G231) }],
+        gates: G227,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9496,12 +9600,12 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive.noComplete.release.cta{.cta_space}.b64 d:b64, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.13",
         slots: &[
-            slot("arrive", C45),
-            slot("noComplete", C207),
-            slot("release", C152),
-            slot("cta", C43),
-            optional("cta_space", C83),
-            slot("b64", C84),
+            slot("arrive", C48),
+            slot("noComplete", C208),
+            slot("release", C153),
+            slot("cta", C46),
+            optional("cta_space", C86),
+            slot("b64", C87),
         ],
         ignored: &[],
         head: 1,
@@ -9510,8 +9614,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G229) }],
-        gates: G225,
+        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G231) }],
+        gates: G227,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9520,10 +9624,10 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive.expect_tx{.any_shared}.b64 d:b64, [a], tx:u32",
         section: "9.7.13.15.13",
         slots: &[
-            slot("arrive", C45),
-            slot("expect_tx", C202),
-            optional("any_shared", C203),
-            slot("b64", C84),
+            slot("arrive", C48),
+            slot("expect_tx", C203),
+            optional("any_shared", C204),
+            slot("b64", C87),
         ],
         ignored: &[],
         head: 2,
@@ -9532,8 +9636,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G222) }],
-        gates: G230,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G224) }],
+        gates: G232,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9542,12 +9646,12 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive.expect_tx.arrive_order.block_scope{.any_shared}.b64 d:b64, [a], tx:u32",
         section: "9.7.13.15.13",
         slots: &[
-            slot("arrive", C45),
-            slot("expect_tx", C202),
-            slot("arrive_order", C208),
-            slot("block_scope", C204),
-            optional("any_shared", C203),
-            slot("b64", C84),
+            slot("arrive", C48),
+            slot("expect_tx", C203),
+            slot("arrive_order", C209),
+            slot("block_scope", C205),
+            optional("any_shared", C204),
+            slot("b64", C87),
         ],
         ignored: &[],
         head: 2,
@@ -9556,8 +9660,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G222) }],
-        gates: G230,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G224) }],
+        gates: G232,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9565,15 +9669,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive_drop{.any_shared}.b64 d:b64, [a]",
         section: "9.7.13.15.14",
-        slots: &[slot("arrive_drop", C209), optional("any_shared", C203), slot("b64", C84)],
+        slots: &[slot("arrive_drop", C210), optional("any_shared", C204), slot("b64", C87)],
         ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G222) }],
-        gates: G233,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G224) }],
+        gates: G235,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9582,11 +9686,11 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.any_shared}.b64 d:b64, [a]",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C209),
-            slot("arrive_order", C210),
-            slot("block_scope", C204),
-            optional("any_shared", C203),
-            slot("b64", C84),
+            slot("arrive_drop", C210),
+            slot("arrive_order", C211),
+            slot("block_scope", C205),
+            optional("any_shared", C204),
+            slot("b64", C87),
         ],
         ignored: &[],
         head: 1,
@@ -9594,8 +9698,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G222) }],
-        gates: G233,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G224) }],
+        gates: G235,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9603,7 +9707,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive_drop{.any_shared}.b64 d:b64, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.14",
-        slots: &[slot("arrive_drop", C209), optional("any_shared", C203), slot("b64", C84)],
+        slots: &[slot("arrive_drop", C210), optional("any_shared", C204), slot("b64", C87)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9612,10 +9716,10 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M49)], then: Consequence::Gates(G236) },
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G222) },
+            Rule { when: &[Condition::HasNot(M49)], then: Consequence::Gates(G238) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G224) },
         ],
-        gates: G233,
+        gates: G235,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9624,11 +9728,11 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.any_shared}.b64 d:b64, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C209),
-            slot("arrive_order", C210),
-            slot("block_scope", C204),
-            optional("any_shared", C203),
-            slot("b64", C84),
+            slot("arrive_drop", C210),
+            slot("arrive_order", C211),
+            slot("block_scope", C205),
+            optional("any_shared", C204),
+            slot("b64", C87),
         ],
         ignored: &[],
         head: 1,
@@ -9638,10 +9742,10 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M49)], then: Consequence::Gates(G236) },
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G222) },
+            Rule { when: &[Condition::HasNot(M49)], then: Consequence::Gates(G238) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G224) },
         ],
-        gates: G233,
+        gates: G235,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9650,10 +9754,10 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.noComplete{.cta_space}.b64 d:b64, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C209),
-            slot("noComplete", C207),
-            optional("cta_space", C83),
-            slot("b64", C84),
+            slot("arrive_drop", C210),
+            slot("noComplete", C208),
+            optional("cta_space", C86),
+            slot("b64", C87),
         ],
         ignored: &[],
         head: 1,
@@ -9662,8 +9766,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G237) }],
-        gates: G233,
+        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G239) }],
+        gates: G235,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9672,12 +9776,12 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.noComplete.release.cta{.cta_space}.b64 d:b64, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C209),
-            slot("noComplete", C207),
-            slot("release", C152),
-            slot("cta", C43),
-            optional("cta_space", C83),
-            slot("b64", C84),
+            slot("arrive_drop", C210),
+            slot("noComplete", C208),
+            slot("release", C153),
+            slot("cta", C46),
+            optional("cta_space", C86),
+            slot("b64", C87),
         ],
         ignored: &[],
         head: 1,
@@ -9686,8 +9790,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G237) }],
-        gates: G233,
+        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G239) }],
+        gates: G235,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9696,10 +9800,10 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.expect_tx{.any_shared}.b64 d:b64, [a], tx:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C209),
-            slot("expect_tx", C202),
-            optional("any_shared", C203),
-            slot("b64", C84),
+            slot("arrive_drop", C210),
+            slot("expect_tx", C203),
+            optional("any_shared", C204),
+            slot("b64", C87),
         ],
         ignored: &[],
         head: 2,
@@ -9708,8 +9812,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G222) }],
-        gates: G238,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G224) }],
+        gates: G240,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9718,12 +9822,12 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.expect_tx.arrive_order.block_scope{.any_shared}.b64 d:b64, [a], tx:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C209),
-            slot("expect_tx", C202),
-            slot("arrive_order", C211),
-            slot("block_scope", C204),
-            optional("any_shared", C203),
-            slot("b64", C84),
+            slot("arrive_drop", C210),
+            slot("expect_tx", C203),
+            slot("arrive_order", C212),
+            slot("block_scope", C205),
+            optional("any_shared", C204),
+            slot("b64", C87),
         ],
         ignored: &[],
         head: 2,
@@ -9732,8 +9836,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G222) }],
-        gates: G238,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G224) }],
+        gates: G240,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9741,7 +9845,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.test_wait{.cta_space}.b64 d:pred, [a], state:b64",
         section: "9.7.13.15.16",
-        slots: &[slot("test_wait", C212), optional("cta_space", C83), slot("b64", C84)],
+        slots: &[slot("test_wait", C213), optional("cta_space", C86), slot("b64", C87)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9749,8 +9853,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G222) }],
-        gates: G241,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G224) }],
+        gates: G243,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9759,11 +9863,11 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.test_wait.wait_order.block_scope{.cta_space}.b64 d:pred, [a], state:b64",
         section: "9.7.13.15.16",
         slots: &[
-            slot("test_wait", C212),
-            slot("wait_order", C213),
-            slot("block_scope", C204),
-            optional("cta_space", C83),
-            slot("b64", C84),
+            slot("test_wait", C213),
+            slot("wait_order", C214),
+            slot("block_scope", C205),
+            optional("cta_space", C86),
+            slot("b64", C87),
         ],
         ignored: &[],
         head: 1,
@@ -9772,8 +9876,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G222) }],
-        gates: G241,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G224) }],
+        gates: G243,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9781,7 +9885,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.test_wait.parity{.cta_space}.b64 d:pred, [a], parity:u32",
         section: "9.7.13.15.16",
-        slots: &[slot("test_wait", C212), slot("parity", C214), optional("cta_space", C83), slot("b64", C84)],
+        slots: &[slot("test_wait", C213), slot("parity", C215), optional("cta_space", C86), slot("b64", C87)],
         ignored: &[],
         head: 2,
         operands: &[
@@ -9789,8 +9893,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G222) }],
-        gates: G244,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G224) }],
+        gates: G246,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9799,12 +9903,12 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.test_wait.parity.wait_order.block_scope{.cta_space}.b64 d:pred, [a], parity:u32",
         section: "9.7.13.15.16",
         slots: &[
-            slot("test_wait", C212),
-            slot("parity", C214),
-            slot("wait_order", C215),
-            slot("block_scope", C204),
-            optional("cta_space", C83),
-            slot("b64", C84),
+            slot("test_wait", C213),
+            slot("parity", C215),
+            slot("wait_order", C216),
+            slot("block_scope", C205),
+            optional("cta_space", C86),
+            slot("b64", C87),
         ],
         ignored: &[],
         head: 2,
@@ -9813,8 +9917,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G222) }],
-        gates: G244,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G224) }],
+        gates: G246,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9822,7 +9926,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.try_wait{.cta_space}.b64 d:pred, [a], state:b64{, time:u32}",
         section: "9.7.13.15.16",
-        slots: &[slot("try_wait", C216), optional("cta_space", C83), slot("b64", C84)],
+        slots: &[slot("try_wait", C217), optional("cta_space", C86), slot("b64", C87)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9831,8 +9935,8 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G222) }],
-        gates: G247,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G224) }],
+        gates: G249,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9841,11 +9945,11 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.try_wait.wait_order.block_scope{.cta_space}.b64 d:pred, [a], state:b64{, time:u32}",
         section: "9.7.13.15.16",
         slots: &[
-            slot("try_wait", C216),
-            slot("wait_order", C217),
-            slot("block_scope", C204),
-            optional("cta_space", C83),
-            slot("b64", C84),
+            slot("try_wait", C217),
+            slot("wait_order", C218),
+            slot("block_scope", C205),
+            optional("cta_space", C86),
+            slot("b64", C87),
         ],
         ignored: &[],
         head: 1,
@@ -9855,8 +9959,8 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G222) }],
-        gates: G247,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G224) }],
+        gates: G249,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9864,7 +9968,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.try_wait.parity{.cta_space}.b64 d:pred, [a], parity:u32{, time:u32}",
         section: "9.7.13.15.16",
-        slots: &[slot("try_wait", C216), slot("parity", C214), optional("cta_space", C83), slot("b64", C84)],
+        slots: &[slot("try_wait", C217), slot("parity", C215), optional("cta_space", C86), slot("b64", C87)],
         ignored: &[],
         head: 2,
         operands: &[
@@ -9873,8 +9977,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G222) }],
-        gates: G250,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G224) }],
+        gates: G252,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9883,12 +9987,12 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.try_wait.parity.wait_order.block_scope{.cta_space}.b64 d:pred, [a], parity:u32{, time:u32}",
         section: "9.7.13.15.16",
         slots: &[
-            slot("try_wait", C216),
-            slot("parity", C214),
-            slot("wait_order", C218),
-            slot("block_scope", C204),
-            optional("cta_space", C83),
-            slot("b64", C84),
+            slot("try_wait", C217),
+            slot("parity", C215),
+            slot("wait_order", C219),
+            slot("block_scope", C205),
+            optional("cta_space", C86),
+            slot("b64", C87),
         ],
         ignored: &[],
         head: 2,
@@ -9898,8 +10002,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G222) }],
-        gates: G250,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G224) }],
+        gates: G252,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9907,7 +10011,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.pending_count.b64 d:u32, state:b64",
         section: "9.7.13.15.15",
-        slots: &[slot("pending_count", C219), slot("b64", C84)],
+        slots: &[slot("pending_count", C220), slot("b64", C87)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9915,7 +10019,7 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G253,
+        gates: G255,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9923,12 +10027,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Membar,
         syntax: "membar.level",
         section: "9.7.13.4",
-        slots: &[slot("level", C220)],
+        slots: &[slot("level", C221)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G255,
+        gates: G257,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -9936,12 +10040,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Membar,
         syntax: "membar.proxy.proxykind",
         section: "9.7.13.4",
-        slots: &[slot("proxy", C155), slot("proxykind", C221)],
+        slots: &[slot("proxy", C156), slot("proxykind", C222)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G256,
+        gates: G258,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -9949,7 +10053,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.ftz}{.NaN}.f32 d, a, b",
         section: "9.7.3.11",
-        slots: &[optional("ftz", C0), optional("NaN", C195), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C196), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9968,9 +10072,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.3.11",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C195),
-            slot("xorsign", C196),
-            slot("abs", C197),
+            optional("NaN", C196),
+            slot("xorsign", C197),
+            slot("abs", C198),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -10006,7 +10110,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.ftz}{.NaN}{.abs}.f32 d, a, b, c",
         section: "9.7.3.11",
-        slots: &[optional("ftz", C0), optional("NaN", C195), optional("abs", C197), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C196), optional("abs", C198), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10016,7 +10120,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G257,
+        gates: G259,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::min3"),
     },
@@ -10024,7 +10128,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.ftz}{.NaN}.half d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("ftz", C0), optional("NaN", C195), slot("half", C3)],
+        slots: &[optional("ftz", C0), optional("NaN", C196), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10032,7 +10136,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G258) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G260) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
@@ -10043,9 +10147,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.4.7",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C195),
-            slot("xorsign", C196),
-            slot("abs", C197),
+            optional("NaN", C196),
+            slot("xorsign", C197),
+            slot("abs", C198),
             slot("half", C3),
         ],
         ignored: T0,
@@ -10055,7 +10159,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G258) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G260) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
@@ -10064,7 +10168,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.NaN}.bf d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("NaN", C195), slot("bf", C4)],
+        slots: &[optional("NaN", C196), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10081,7 +10185,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.NaN}.xorsign.abs.bf d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("NaN", C195), slot("xorsign", C196), slot("abs", C197), slot("bf", C4)],
+        slots: &[optional("NaN", C196), slot("xorsign", C197), slot("abs", C198), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10098,7 +10202,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min.type d, a, b",
         section: "9.7.1.12",
-        slots: &[slot("type", C222)],
+        slots: &[slot("type", C223)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10115,7 +10219,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.relu}.type d, a, b",
         section: "9.7.1.12",
-        slots: &[optional("relu", C124), slot("type", C223)],
+        slots: &[optional("relu", C127), slot("type", C224)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10123,7 +10227,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G261) }],
+        rules: &[Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G263) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
@@ -10133,15 +10237,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sync.aligned.m8n8k4.alayout.blayout.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m8n8k4", C224),
-            slot("alayout", C225),
-            slot("blayout", C225),
-            slot("dtype", C226),
-            slot("atype", C121),
-            slot("btype", C121),
-            slot("ctype", C226),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m8n8k4", C225),
+            slot("alayout", C226),
+            slot("blayout", C226),
+            slot("dtype", C227),
+            slot("atype", C124),
+            slot("btype", C124),
+            slot("ctype", C227),
         ],
         ignored: &[],
         head: 0,
@@ -10155,7 +10259,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(3, T38)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
         }],
-        gates: G262,
+        gates: G264,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10164,15 +10268,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C227),
-            slot("row", C228),
-            slot("col", C229),
-            slot("dtype", C226),
-            slot("atype", C121),
-            slot("btype", C121),
-            slot("ctype", C226),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("shape", C228),
+            slot("row", C229),
+            slot("col", C230),
+            slot("dtype", C227),
+            slot("atype", C124),
+            slot("btype", C124),
+            slot("ctype", C227),
         ],
         ignored: &[],
         head: 0,
@@ -10183,8 +10287,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G263) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G264) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G265) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G266) },
             Rule {
                 when: &[Condition::TypeIn(3, T38)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
@@ -10194,7 +10298,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G265,
+        gates: G267,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10203,14 +10307,14 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C227),
-            slot("row", C228),
-            slot("col", C229),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("shape", C228),
+            slot("row", C229),
+            slot("col", C230),
             slot("dtype", C1),
-            slot("atype", C122),
-            slot("btype", C122),
+            slot("atype", C125),
+            slot("btype", C125),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -10222,10 +10326,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G266) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G264) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G268) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G266) },
         ],
-        gates: G265,
+        gates: G267,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10234,14 +10338,14 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C230),
-            slot("row", C228),
-            slot("col", C229),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("shape", C231),
+            slot("row", C229),
+            slot("col", C230),
             slot("dtype", C1),
-            slot("atype", C127),
-            slot("btype", C127),
+            slot("atype", C130),
+            slot("btype", C130),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -10253,11 +10357,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G267) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G266) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G264) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G269) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G268) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G266) },
         ],
-        gates: G265,
+        gates: G267,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10266,11 +10370,11 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sync.aligned.shape.row.col{.rnd}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C231),
-            slot("row", C228),
-            slot("col", C229),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("shape", C232),
+            slot("row", C229),
+            slot("col", C230),
             optional("rnd", C7),
             slot("dtype", C2),
             slot("atype", C2),
@@ -10286,12 +10390,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G268) },
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G269) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G270) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G271) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G271) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G272) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G273) },
         ],
-        gates: G265,
+        gates: G267,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10300,15 +10404,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C232),
-            slot("row", C228),
-            slot("col", C229),
-            optional("satfinite", C125),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("shape", C233),
+            slot("row", C229),
+            slot("col", C230),
+            optional("satfinite", C128),
             slot("dtype", C13),
-            slot("atype", C233),
-            slot("btype", C233),
+            slot("atype", C234),
+            slot("btype", C234),
             slot("ctype", C13),
         ],
         ignored: &[],
@@ -10320,11 +10424,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G272) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G264) },
-            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G273) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G274) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G266) },
+            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G275) },
         ],
-        gates: G265,
+        gates: G267,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10333,15 +10437,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C234),
-            slot("row", C228),
-            slot("col", C229),
-            optional("satfinite", C125),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("shape", C235),
+            slot("row", C229),
+            slot("col", C230),
+            optional("satfinite", C128),
             slot("dtype", C13),
-            slot("atype", C235),
-            slot("btype", C235),
+            slot("atype", C236),
+            slot("btype", C236),
             slot("ctype", C13),
         ],
         ignored: &[],
@@ -10353,11 +10457,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G274) },
-            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G273) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G275) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G276) },
+            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G275) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G277) },
         ],
-        gates: G265,
+        gates: G267,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10366,17 +10470,17 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype.bitOp.popc d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C236),
-            slot("row", C228),
-            slot("col", C229),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("shape", C237),
+            slot("row", C229),
+            slot("col", C230),
             slot("dtype", C13),
-            slot("atype", C237),
-            slot("btype", C237),
+            slot("atype", C238),
+            slot("btype", C238),
             slot("ctype", C13),
-            slot("bitOp", C238),
-            slot("popc", C47),
+            slot("bitOp", C239),
+            slot("popc", C50),
         ],
         ignored: &[],
         head: 0,
@@ -10387,12 +10491,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G277) },
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G278) },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G279) },
-            Rule { when: &[Condition::Has(M63)], then: Consequence::Gates(G280) },
+            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G279) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G280) },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G281) },
+            Rule { when: &[Condition::Has(M63)], then: Consequence::Gates(G282) },
         ],
-        gates: G265,
+        gates: G267,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10401,16 +10505,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sync.aligned.shape.row.col{.kind::f8f6f4}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C239),
-            slot("row", C228),
-            slot("col", C229),
-            optional("kind::f8f6f4", C240),
-            slot("dtype", C226),
-            slot("atype", C241),
-            slot("btype", C241),
-            slot("ctype", C226),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("shape", C240),
+            slot("row", C229),
+            slot("col", C230),
+            optional("kind::f8f6f4", C241),
+            slot("dtype", C227),
+            slot("atype", C242),
+            slot("btype", C242),
+            slot("ctype", C227),
         ],
         ignored: &[],
         head: 0,
@@ -10421,9 +10525,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G282) },
-            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G283) },
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G284) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G284) },
+            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G285) },
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G286) },
             Rule {
                 when: &[Condition::TypeIn(3, T38)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
@@ -10433,7 +10537,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G285,
+        gates: G287,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10442,16 +10546,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m16n8k32", C242),
-            slot("row", C228),
-            slot("col", C229),
-            slot("kind::f8f6f4", C240),
-            slot("dtype", C226),
-            slot("atype", C243),
-            slot("btype", C243),
-            slot("ctype", C226),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8k32", C243),
+            slot("row", C229),
+            slot("col", C230),
+            slot("kind::f8f6f4", C241),
+            slot("dtype", C227),
+            slot("atype", C244),
+            slot("btype", C244),
+            slot("ctype", C227),
         ],
         ignored: &[],
         head: 0,
@@ -10462,7 +10566,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G284) },
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G286) },
             Rule {
                 when: &[Condition::TypeIn(3, T38)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
@@ -10472,7 +10576,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G286,
+        gates: G288,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10481,16 +10585,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C244),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m16n8k16", C245),
-            slot("row", C228),
-            slot("col", C229),
-            slot("dtype", C226),
-            slot("atype", C121),
-            slot("btype", C121),
-            slot("ctype", C226),
+            slot("sparse", C245),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8k16", C246),
+            slot("row", C229),
+            slot("col", C230),
+            slot("dtype", C227),
+            slot("atype", C124),
+            slot("btype", C124),
+            slot("ctype", C227),
         ],
         ignored: &[],
         head: 0,
@@ -10512,7 +10616,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G288,
+        gates: G290,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10521,16 +10625,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k32.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C244),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m16n8k32", C242),
-            slot("row", C228),
-            slot("col", C229),
-            slot("dtype", C226),
-            slot("atype", C121),
-            slot("btype", C121),
-            slot("ctype", C226),
+            slot("sparse", C245),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8k32", C243),
+            slot("row", C229),
+            slot("col", C230),
+            slot("dtype", C227),
+            slot("atype", C124),
+            slot("btype", C124),
+            slot("ctype", C227),
         ],
         ignored: &[],
         head: 0,
@@ -10552,7 +10656,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G288,
+        gates: G290,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10561,15 +10665,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C244),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m16n8k16", C245),
-            slot("row", C228),
-            slot("col", C229),
+            slot("sparse", C245),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8k16", C246),
+            slot("row", C229),
+            slot("col", C230),
             slot("dtype", C1),
-            slot("atype", C122),
-            slot("btype", C122),
+            slot("atype", C125),
+            slot("btype", C125),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -10583,7 +10687,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G288,
+        gates: G290,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10592,15 +10696,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k32.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C244),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m16n8k32", C242),
-            slot("row", C228),
-            slot("col", C229),
+            slot("sparse", C245),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8k32", C243),
+            slot("row", C229),
+            slot("col", C230),
             slot("dtype", C1),
-            slot("atype", C122),
-            slot("btype", C122),
+            slot("atype", C125),
+            slot("btype", C125),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -10614,7 +10718,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G288,
+        gates: G290,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10623,15 +10727,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k8.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C244),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m16n8k8", C246),
-            slot("row", C228),
-            slot("col", C229),
+            slot("sparse", C245),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8k8", C247),
+            slot("row", C229),
+            slot("col", C230),
             slot("dtype", C1),
-            slot("atype", C127),
-            slot("btype", C127),
+            slot("atype", C130),
+            slot("btype", C130),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -10645,7 +10749,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G288,
+        gates: G290,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10654,15 +10758,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C244),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m16n8k16", C245),
-            slot("row", C228),
-            slot("col", C229),
+            slot("sparse", C245),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8k16", C246),
+            slot("row", C229),
+            slot("col", C230),
             slot("dtype", C1),
-            slot("atype", C127),
-            slot("btype", C127),
+            slot("atype", C130),
+            slot("btype", C130),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -10676,7 +10780,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G288,
+        gates: G290,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10685,16 +10789,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k32.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C244),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m16n8k32", C242),
-            slot("row", C228),
-            slot("col", C229),
-            optional("satfinite", C125),
+            slot("sparse", C245),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8k32", C243),
+            slot("row", C229),
+            slot("col", C230),
+            optional("satfinite", C128),
             slot("dtype", C13),
-            slot("atype", C233),
-            slot("btype", C233),
+            slot("atype", C234),
+            slot("btype", C234),
             slot("ctype", C13),
         ],
         ignored: &[],
@@ -10708,7 +10812,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G288,
+        gates: G290,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10717,16 +10821,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C244),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m16n8k64", C247),
-            slot("row", C228),
-            slot("col", C229),
-            optional("satfinite", C125),
+            slot("sparse", C245),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8k64", C248),
+            slot("row", C229),
+            slot("col", C230),
+            optional("satfinite", C128),
             slot("dtype", C13),
-            slot("atype", C233),
-            slot("btype", C233),
+            slot("atype", C234),
+            slot("btype", C234),
             slot("ctype", C13),
         ],
         ignored: &[],
@@ -10740,7 +10844,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[],
-        gates: G288,
+        gates: G290,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10749,16 +10853,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C244),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m16n8k64", C247),
-            slot("row", C228),
-            slot("col", C229),
-            optional("satfinite", C125),
+            slot("sparse", C245),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8k64", C248),
+            slot("row", C229),
+            slot("col", C230),
+            optional("satfinite", C128),
             slot("dtype", C13),
-            slot("atype", C235),
-            slot("btype", C235),
+            slot("atype", C236),
+            slot("btype", C236),
             slot("ctype", C13),
         ],
         ignored: &[],
@@ -10772,7 +10876,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G288,
+        gates: G290,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10781,16 +10885,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k128.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C244),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m16n8k128", C248),
-            slot("row", C228),
-            slot("col", C229),
-            optional("satfinite", C125),
+            slot("sparse", C245),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8k128", C249),
+            slot("row", C229),
+            slot("col", C230),
+            optional("satfinite", C128),
             slot("dtype", C13),
-            slot("atype", C235),
-            slot("btype", C235),
+            slot("atype", C236),
+            slot("btype", C236),
             slot("ctype", C13),
         ],
         ignored: &[],
@@ -10804,7 +10908,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[],
-        gates: G288,
+        gates: G290,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10813,17 +10917,17 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.kind::f8f6f4}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C244),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m16n8k64", C247),
-            slot("row", C228),
-            slot("col", C229),
-            optional("kind::f8f6f4", C240),
-            slot("dtype", C226),
-            slot("atype", C241),
-            slot("btype", C241),
-            slot("ctype", C226),
+            slot("sparse", C245),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8k64", C248),
+            slot("row", C229),
+            slot("col", C230),
+            optional("kind::f8f6f4", C241),
+            slot("dtype", C227),
+            slot("atype", C242),
+            slot("btype", C242),
+            slot("ctype", C227),
         ],
         ignored: &[],
         head: 0,
@@ -10836,8 +10940,8 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[
-            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G289) },
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G284) },
+            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G291) },
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G286) },
             Rule {
                 when: &[Condition::TypeIn(0, T8)],
                 then: Consequence::Needs(&[Condition::Has(M65)], Fault::Illegal(M66)),
@@ -10855,7 +10959,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G290,
+        gates: G292,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10864,17 +10968,17 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C249),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m16n8k64", C247),
-            slot("row", C228),
-            slot("col", C229),
-            slot("kind::f8f6f4", C240),
-            slot("dtype", C226),
-            slot("atype", C243),
-            slot("btype", C243),
-            slot("ctype", C226),
+            slot("sp::ordered_metadata", C250),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8k64", C248),
+            slot("row", C229),
+            slot("col", C230),
+            slot("kind::f8f6f4", C241),
+            slot("dtype", C227),
+            slot("atype", C244),
+            slot("btype", C244),
+            slot("ctype", C227),
         ],
         ignored: &[],
         head: 0,
@@ -10896,7 +11000,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G286,
+        gates: G288,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10905,19 +11009,19 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale{.scale_vec::2X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m16n8k64", C247),
-            slot("row", C228),
-            slot("col", C229),
-            slot("kind::mxf4", C250),
-            slot("block_scale", C251),
-            optional("scale_vec::2X", C252),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8k64", C248),
+            slot("row", C229),
+            slot("col", C230),
+            slot("kind::mxf4", C251),
+            slot("block_scale", C252),
+            optional("scale_vec::2X", C253),
             slot("dtype", C1),
-            slot("atype", C253),
-            slot("btype", C253),
+            slot("atype", C254),
+            slot("btype", C254),
             slot("ctype", C1),
-            slot("stype", C254),
+            slot("stype", C255),
         ],
         ignored: &[],
         head: 0,
@@ -10932,7 +11036,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G294,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10941,19 +11045,19 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec_size.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m16n8k64", C247),
-            slot("row", C228),
-            slot("col", C229),
-            slot("kind::mxf4nvf4", C255),
-            slot("block_scale", C251),
-            slot("scale_vec_size", C256),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8k64", C248),
+            slot("row", C229),
+            slot("col", C230),
+            slot("kind::mxf4nvf4", C256),
+            slot("block_scale", C252),
+            slot("scale_vec_size", C257),
             slot("dtype", C1),
-            slot("atype", C253),
-            slot("btype", C253),
+            slot("atype", C254),
+            slot("btype", C254),
             slot("ctype", C1),
-            slot("stype", C257),
+            slot("stype", C258),
         ],
         ignored: &[],
         head: 0,
@@ -10972,9 +11076,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M67)],
                 then: Consequence::Needs(&[Condition::TypeIn(4, T39)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M68), Condition::TypeIn(4, T39)], then: Consequence::Gates(G297) },
+            Rule { when: &[Condition::Has(M68), Condition::TypeIn(4, T39)], then: Consequence::Gates(G299) },
         ],
-        gates: G294,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10983,19 +11087,19 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale{.scale_vec::1X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m16n8k32", C242),
-            slot("row", C228),
-            slot("col", C229),
-            slot("kind::mxf8f6f4", C258),
-            slot("block_scale", C251),
-            optional("scale_vec::1X", C259),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8k32", C243),
+            slot("row", C229),
+            slot("col", C230),
+            slot("kind::mxf8f6f4", C259),
+            slot("block_scale", C252),
+            optional("scale_vec::1X", C260),
             slot("dtype", C1),
-            slot("atype", C243),
-            slot("btype", C243),
+            slot("atype", C244),
+            slot("btype", C244),
             slot("ctype", C1),
-            slot("stype", C254),
+            slot("stype", C255),
         ],
         ignored: &[],
         head: 0,
@@ -11010,7 +11114,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G294,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11019,20 +11123,20 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4.block_scale{.scale_vec::2X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C249),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m16n8k128", C248),
-            slot("row", C228),
-            slot("col", C229),
-            slot("kind::mxf4", C250),
-            slot("block_scale", C251),
-            optional("scale_vec::2X", C252),
+            slot("sp::ordered_metadata", C250),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8k128", C249),
+            slot("row", C229),
+            slot("col", C230),
+            slot("kind::mxf4", C251),
+            slot("block_scale", C252),
+            optional("scale_vec::2X", C253),
             slot("dtype", C1),
-            slot("atype", C253),
-            slot("btype", C253),
+            slot("atype", C254),
+            slot("btype", C254),
             slot("ctype", C1),
-            slot("stype", C254),
+            slot("stype", C255),
         ],
         ignored: &[],
         head: 0,
@@ -11049,7 +11153,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G300,
+        gates: G302,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11058,20 +11162,20 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4nvf4.block_scale.scale_vec_size.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C249),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m16n8k128", C248),
-            slot("row", C228),
-            slot("col", C229),
-            slot("kind::mxf4nvf4", C255),
-            slot("block_scale", C251),
-            slot("scale_vec_size", C256),
+            slot("sp::ordered_metadata", C250),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8k128", C249),
+            slot("row", C229),
+            slot("col", C230),
+            slot("kind::mxf4nvf4", C256),
+            slot("block_scale", C252),
+            slot("scale_vec_size", C257),
             slot("dtype", C1),
-            slot("atype", C253),
-            slot("btype", C253),
+            slot("atype", C254),
+            slot("btype", C254),
             slot("ctype", C1),
-            slot("stype", C257),
+            slot("stype", C258),
         ],
         ignored: &[],
         head: 0,
@@ -11092,9 +11196,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M67)],
                 then: Consequence::Needs(&[Condition::TypeIn(4, T39)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M68), Condition::TypeIn(4, T39)], then: Consequence::Gates(G297) },
+            Rule { when: &[Condition::Has(M68), Condition::TypeIn(4, T39)], then: Consequence::Gates(G299) },
         ],
-        gates: G300,
+        gates: G302,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11103,20 +11207,20 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale{.scale_vec::1X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C249),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m16n8k64", C247),
-            slot("row", C228),
-            slot("col", C229),
-            slot("kind::mxf8f6f4", C258),
-            slot("block_scale", C251),
-            optional("scale_vec::1X", C259),
+            slot("sp::ordered_metadata", C250),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8k64", C248),
+            slot("row", C229),
+            slot("col", C230),
+            slot("kind::mxf8f6f4", C259),
+            slot("block_scale", C252),
+            optional("scale_vec::1X", C260),
             slot("dtype", C1),
-            slot("atype", C243),
-            slot("btype", C243),
+            slot("atype", C244),
+            slot("btype", C244),
             slot("ctype", C1),
-            slot("stype", C254),
+            slot("stype", C255),
         ],
         ignored: &[],
         head: 0,
@@ -11133,7 +11237,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G294,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11141,7 +11245,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mov,
         syntax: "mov.type d<unpack>, a<pack>",
         section: "9.7.9.3",
-        slots: &[slot("type", C260)],
+        slots: &[slot("type", C261)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::MovDestination, Ty::Pick(0)), read("a", Kind::MovSource, Ty::Pick(0))],
@@ -11154,7 +11258,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mov,
         syntax: "mov.vec.type d.vec, a.vec",
         section: "9.7.9.3",
-        slots: &[slot("vec", C38), slot("type", C261)],
+        slots: &[slot("vec", C42), slot("type", C262)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -11174,11 +11278,11 @@ pub static FORMS: &[Form] = &[
         syntax: "movmatrix.sync.aligned.m8n8.trans.b16 d:b32, a<reg>:b32",
         section: "9.7.14.5.17",
         slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m8n8", C177),
-            slot("trans", C179),
-            slot("b16", C180),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m8n8", C178),
+            slot("trans", C180),
+            slot("b16", C181),
         ],
         ignored: &[],
         head: 0,
@@ -11187,7 +11291,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G301,
+        gates: G303,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MovMatrix),
     },
@@ -11203,7 +11307,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G302) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G304) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -11221,7 +11325,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G303,
+        gates: G305,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
     },
@@ -11237,7 +11341,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G304) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G306) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -11263,7 +11367,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul,
         syntax: "mul{.rn}.bhalf d, a, b",
         section: "9.7.4.3",
-        slots: &[optional("rn", C10), slot("bhalf", C262)],
+        slots: &[optional("rn", C10), slot("bhalf", C263)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11280,7 +11384,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul,
         syntax: "mul.mode.type d, a, b",
         section: "9.7.1.3",
-        slots: &[slot("mode", C189), slot("type", C145)],
+        slots: &[slot("mode", C190), slot("type", C146)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -11297,7 +11401,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul,
         syntax: "mul.wide.type d:wide(type), a, b",
         section: "9.7.1.3",
-        slots: &[slot("wide", C190), slot("type", C191)],
+        slots: &[slot("wide", C191), slot("type", C192)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -11311,10 +11415,78 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::mul_wide"),
     },
     Form {
+        opcode: Opcode::Mul,
+        syntax: "mul.rz.bf16x2.f32x2.f32x2 d, a<reg>:.f32x2, b<reg>:.f32x2",
+        section: "9.7.5",
+        slots: &[slot("rz", C18), slot("bf16x2", C19), slot("f32x2", C9), slot("f32x2", C9)],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Register, Ty::Pick(1)),
+            read("b", Kind::Register, Ty::Pick(1)),
+        ],
+        rules: &[],
+        gates: G309,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("mixed::mul_narrow"),
+    },
+    Form {
+        opcode: Opcode::Mul,
+        syntax: "mul.rz.ftz.f16x2.f32x2.f32x2 d, a<reg>:.f32x2, b<reg>:.f32x2",
+        section: "9.7.5",
+        slots: &[slot("rz", C18), slot("ftz", C0), slot("f16x2", C20), slot("f32x2", C9), slot("f32x2", C9)],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Register, Ty::Pick(1)),
+            read("b", Kind::Register, Ty::Pick(1)),
+        ],
+        rules: &[],
+        gates: G309,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("mixed::mul_narrow"),
+    },
+    Form {
+        opcode: Opcode::Mul,
+        syntax: "mul.bf16x2.bf16x2.f16x2 d, a<reg>:.bf16x2, b<reg>:.f16x2",
+        section: "9.7.5",
+        slots: &[slot("bf16x2", C19), slot("bf16x2", C19), slot("f16x2", C20)],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Register, Ty::Pick(0)),
+            read("b", Kind::Register, Ty::Pick(2)),
+        ],
+        rules: &[],
+        gates: G309,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("mixed::mul"),
+    },
+    Form {
+        opcode: Opcode::Mul,
+        syntax: "mul.f16x2.f16x2.bf16x2 d, a<reg>:.f16x2, b<reg>:.bf16x2",
+        section: "9.7.5",
+        slots: &[slot("f16x2", C20), slot("f16x2", C20), slot("bf16x2", C19)],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Register, Ty::Pick(0)),
+            read("b", Kind::Register, Ty::Pick(2)),
+        ],
+        rules: &[],
+        gates: G309,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("mixed::mul"),
+    },
+    Form {
         opcode: Opcode::Mul24,
         syntax: "mul24.mode.type d, a, b",
         section: "9.7.1.5",
-        slots: &[slot("mode", C189), slot("type", C147)],
+        slots: &[slot("mode", C190), slot("type", C148)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -11332,11 +11504,11 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce{.weak}{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C263),
-            optional("weak", C164),
-            optional("global", C19),
-            slot("op", C264),
-            slot("type", C265),
+            slot("ld_reduce", C264),
+            optional("weak", C165),
+            optional("global", C23),
+            slot("op", C265),
+            slot("type", C266),
         ],
         ignored: &[],
         head: 1,
@@ -11355,7 +11527,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Types),
             },
         ],
-        gates: G307,
+        gates: G310,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11364,12 +11536,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.relaxed.scope{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C263),
-            slot("relaxed", C173),
-            slot("scope", C22),
-            optional("global", C19),
-            slot("op", C264),
-            slot("type", C265),
+            slot("ld_reduce", C264),
+            slot("relaxed", C174),
+            slot("scope", C26),
+            optional("global", C23),
+            slot("op", C265),
+            slot("type", C266),
         ],
         ignored: &[],
         head: 1,
@@ -11388,7 +11560,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Types),
             },
         ],
-        gates: G307,
+        gates: G310,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11397,12 +11569,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.acquire.scope{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C263),
-            slot("acquire", C55),
-            slot("scope", C22),
-            optional("global", C19),
-            slot("op", C264),
-            slot("type", C265),
+            slot("ld_reduce", C264),
+            slot("acquire", C58),
+            slot("scope", C26),
+            optional("global", C23),
+            slot("op", C265),
+            slot("type", C266),
         ],
         ignored: &[],
         head: 1,
@@ -11421,7 +11593,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Types),
             },
         ],
-        gates: G307,
+        gates: G310,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11430,13 +11602,13 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce{.weak}{.global}.op{.acc}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C263),
-            optional("weak", C164),
-            optional("global", C19),
-            slot("op", C266),
-            optional("acc", C267),
-            optional("wide_vec", C40),
-            slot("type", C268),
+            slot("ld_reduce", C264),
+            optional("weak", C165),
+            optional("global", C23),
+            slot("op", C267),
+            optional("acc", C268),
+            optional("wide_vec", C44),
+            slot("type", C269),
         ],
         ignored: &[],
         head: 1,
@@ -11445,7 +11617,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G314) },
+            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G317) },
             Rule {
                 when: &[Condition::Has(M69)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M69)),
@@ -11487,7 +11659,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
             },
         ],
-        gates: G307,
+        gates: G310,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11496,14 +11668,14 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.relaxed.scope{.global}.op{.acc}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C263),
-            slot("relaxed", C173),
-            slot("scope", C22),
-            optional("global", C19),
-            slot("op", C266),
-            optional("acc", C267),
-            optional("wide_vec", C40),
-            slot("type", C268),
+            slot("ld_reduce", C264),
+            slot("relaxed", C174),
+            slot("scope", C26),
+            optional("global", C23),
+            slot("op", C267),
+            optional("acc", C268),
+            optional("wide_vec", C44),
+            slot("type", C269),
         ],
         ignored: &[],
         head: 1,
@@ -11512,7 +11684,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G314) },
+            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G317) },
             Rule {
                 when: &[Condition::Has(M69)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M69)),
@@ -11554,7 +11726,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
             },
         ],
-        gates: G307,
+        gates: G310,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11563,14 +11735,14 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.acquire.scope{.global}.op{.acc}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C263),
-            slot("acquire", C55),
-            slot("scope", C22),
-            optional("global", C19),
-            slot("op", C266),
-            optional("acc", C267),
-            optional("wide_vec", C40),
-            slot("type", C268),
+            slot("ld_reduce", C264),
+            slot("acquire", C58),
+            slot("scope", C26),
+            optional("global", C23),
+            slot("op", C267),
+            optional("acc", C268),
+            optional("wide_vec", C44),
+            slot("type", C269),
         ],
         ignored: &[],
         head: 1,
@@ -11579,7 +11751,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G314) },
+            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G317) },
             Rule {
                 when: &[Condition::Has(M69)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M69)),
@@ -11621,7 +11793,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
             },
         ],
-        gates: G307,
+        gates: G310,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11630,11 +11802,11 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st{.weak}{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C269),
-            optional("weak", C164),
-            optional("global", C19),
-            optional("wide_vec", C40),
-            slot("type", C270),
+            slot("st", C270),
+            optional("weak", C165),
+            optional("global", C23),
+            optional("wide_vec", C44),
+            slot("type", C271),
         ],
         ignored: &[],
         head: 1,
@@ -11664,7 +11836,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
         ],
-        gates: G315,
+        gates: G318,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -11673,12 +11845,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st.relaxed.scope{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C269),
-            slot("relaxed", C173),
-            slot("scope", C22),
-            optional("global", C19),
-            optional("wide_vec", C40),
-            slot("type", C270),
+            slot("st", C270),
+            slot("relaxed", C174),
+            slot("scope", C26),
+            optional("global", C23),
+            optional("wide_vec", C44),
+            slot("type", C271),
         ],
         ignored: &[],
         head: 1,
@@ -11708,7 +11880,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
         ],
-        gates: G315,
+        gates: G318,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -11717,12 +11889,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st.release.scope{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C269),
-            slot("release", C152),
-            slot("scope", C22),
-            optional("global", C19),
-            optional("wide_vec", C40),
-            slot("type", C270),
+            slot("st", C270),
+            slot("release", C153),
+            slot("scope", C26),
+            optional("global", C23),
+            optional("wide_vec", C44),
+            slot("type", C271),
         ],
         ignored: &[],
         head: 1,
@@ -11752,7 +11924,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
         ],
-        gates: G315,
+        gates: G318,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -11761,11 +11933,11 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.red{.global}.op{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("red", C46),
-            optional("global", C19),
-            slot("op", C264),
-            optional("wide_vec", C40),
-            slot("type", C271),
+            slot("red", C49),
+            optional("global", C23),
+            slot("op", C265),
+            optional("wide_vec", C44),
+            slot("type", C272),
         ],
         ignored: &[],
         head: 1,
@@ -11803,7 +11975,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T51)], Fault::Types),
             },
         ],
-        gates: G316,
+        gates: G319,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -11812,13 +11984,13 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.red.relaxed.scope{.global}.op{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("red", C46),
-            slot("relaxed", C173),
-            slot("scope", C22),
-            optional("global", C19),
-            slot("op", C264),
-            optional("wide_vec", C40),
-            slot("type", C271),
+            slot("red", C49),
+            slot("relaxed", C174),
+            slot("scope", C26),
+            optional("global", C23),
+            slot("op", C265),
+            optional("wide_vec", C44),
+            slot("type", C272),
         ],
         ignored: &[],
         head: 1,
@@ -11856,7 +12028,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T51)], Fault::Types),
             },
         ],
-        gates: G316,
+        gates: G319,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -11865,13 +12037,13 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.red.release.scope{.global}.op{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("red", C46),
-            slot("release", C152),
-            slot("scope", C22),
-            optional("global", C19),
-            slot("op", C264),
-            optional("wide_vec", C40),
-            slot("type", C271),
+            slot("red", C49),
+            slot("release", C153),
+            slot("scope", C26),
+            optional("global", C23),
+            slot("op", C265),
+            optional("wide_vec", C44),
+            slot("type", C272),
         ],
         ignored: &[],
         head: 1,
@@ -11909,7 +12081,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T51)], Fault::Types),
             },
         ],
-        gates: G316,
+        gates: G319,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -11917,12 +12089,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Nanosleep,
         syntax: "nanosleep.u32 a:u32",
         section: "9.7.19.2",
-        slots: &[slot("u32", C36)],
+        slots: &[slot("u32", C40)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Source, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G317,
+        gates: G320,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Nanosleep),
     },
@@ -11960,7 +12132,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G318) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G321) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::neg"),
@@ -11995,7 +12167,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Not,
         syntax: "not.logical d, a",
         section: "9.7.8.4",
-        slots: &[slot("logical", C18)],
+        slots: &[slot("logical", C22)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -12008,7 +12180,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Or,
         syntax: "or.logical d, a, b",
         section: "9.7.8.2",
-        slots: &[slot("logical", C18)],
+        slots: &[slot("logical", C22)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12030,7 +12202,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 15)],
         rules: &[],
-        gates: G319,
+        gates: G322,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -12038,12 +12210,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Pmevent,
         syntax: "pmevent.mask a<imm 0..65535>:u32",
         section: "9.7.19.3",
-        slots: &[slot("mask", C272)],
+        slots: &[slot("mask", C273)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 65535)],
         rules: &[],
-        gates: G320,
+        gates: G323,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -12051,12 +12223,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Popc,
         syntax: "popc.type d:u32, a",
         section: "9.7.1.14",
-        slots: &[slot("type", C26)],
+        slots: &[slot("type", C30)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G321,
+        gates: G324,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::popc"),
     },
@@ -12064,46 +12236,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prefetch,
         syntax: "prefetch{.space}.level [a]",
         section: "9.7.9.15",
-        slots: &[optional("space", C273), slot("level", C274)],
-        ignored: &[],
-        head: 0,
-        operands: &[read("a", Kind::Address, Ty::None)],
-        rules: &[],
-        gates: G322,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Prefetch),
-    },
-    Form {
-        opcode: Opcode::Prefetch,
-        syntax: "prefetch{.global}.priority [a]",
-        section: "9.7.9.15",
-        slots: &[optional("global", C19), slot("priority", C275)],
-        ignored: &[],
-        head: 0,
-        operands: &[read("a", Kind::Address, Ty::None)],
-        rules: &[],
-        gates: G322,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Prefetch),
-    },
-    Form {
-        opcode: Opcode::Prefetch,
-        syntax: "prefetch{.tensormap_space}.tensormap [a]",
-        section: "9.7.9.15",
-        slots: &[optional("tensormap_space", C276), slot("tensormap", C277)],
-        ignored: &[],
-        head: 0,
-        operands: &[read("a", Kind::Address, Ty::None)],
-        rules: &[],
-        gates: G322,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Prefetch),
-    },
-    Form {
-        opcode: Opcode::Prefetchu,
-        syntax: "prefetchu.L1 [a]",
-        section: "9.7.9.15",
-        slots: &[slot("L1", C278)],
+        slots: &[optional("space", C274), slot("level", C275)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
@@ -12113,10 +12246,49 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Prefetch),
     },
     Form {
+        opcode: Opcode::Prefetch,
+        syntax: "prefetch{.global}.priority [a]",
+        section: "9.7.9.15",
+        slots: &[optional("global", C23), slot("priority", C276)],
+        ignored: &[],
+        head: 0,
+        operands: &[read("a", Kind::Address, Ty::None)],
+        rules: &[],
+        gates: G325,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Prefetch),
+    },
+    Form {
+        opcode: Opcode::Prefetch,
+        syntax: "prefetch{.tensormap_space}.tensormap [a]",
+        section: "9.7.9.15",
+        slots: &[optional("tensormap_space", C277), slot("tensormap", C278)],
+        ignored: &[],
+        head: 0,
+        operands: &[read("a", Kind::Address, Ty::None)],
+        rules: &[],
+        gates: G325,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Prefetch),
+    },
+    Form {
+        opcode: Opcode::Prefetchu,
+        syntax: "prefetchu.L1 [a]",
+        section: "9.7.9.15",
+        slots: &[slot("L1", C279)],
+        ignored: &[],
+        head: 0,
+        operands: &[read("a", Kind::Address, Ty::None)],
+        rules: &[],
+        gates: G328,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Prefetch),
+    },
+    Form {
         opcode: Opcode::Prmt,
         syntax: "prmt.b32{.mode} d, a, b, c",
         section: "9.7.9.7",
-        slots: &[slot("b32", C6), optional("mode", C279)],
+        slots: &[slot("b32", C6), optional("mode", C280)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12126,7 +12298,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G326,
+        gates: G329,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::prmt"),
     },
@@ -12134,11 +12306,11 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Rcp,
         syntax: "rcp.approx{.ftz}.f32 d, a",
         section: "9.7.3.13",
-        slots: &[slot("approx", C74), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C77), optional("ftz", C0), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G327) }],
+        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G330) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
@@ -12152,8 +12324,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G328) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G329) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G331) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G332) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -12167,7 +12339,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M32)], then: Consequence::Gates(G330) }],
+        rules: &[Rule { when: &[Condition::HasNot(M32)], then: Consequence::Gates(G333) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -12176,12 +12348,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Rcp,
         syntax: "rcp.approx.ftz.f64 d, a",
         section: "9.7.3.14",
-        slots: &[slot("approx", C74), slot("ftz", C0), slot("f64", C2)],
+        slots: &[slot("approx", C77), slot("ftz", C0), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G331,
+        gates: G334,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
     },
@@ -12190,12 +12362,12 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.bitwise{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C280),
-            optional("scope", C22),
-            optional("atom_space", C23),
-            slot("bitwise", C24),
-            optional("cache_hint", C25),
-            slot("type", C26),
+            optional("red_sem", C281),
+            optional("scope", C26),
+            optional("atom_space", C27),
+            slot("bitwise", C28),
+            optional("cache_hint", C29),
+            slot("type", C30),
         ],
         ignored: T0,
         head: 0,
@@ -12206,16 +12378,16 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T3)], then: Consequence::Gates(G31) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
+            Rule { when: &[Condition::TypeIn(0, T3)], then: Consequence::Gates(G32) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G332,
+        gates: G335,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12224,12 +12396,12 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C280),
-            optional("scope", C22),
-            optional("atom_space", C23),
-            slot("add", C31),
-            optional("cache_hint", C25),
-            slot("type", C32),
+            optional("red_sem", C281),
+            optional("scope", C26),
+            optional("atom_space", C27),
+            slot("add", C35),
+            optional("cache_hint", C29),
+            slot("type", C36),
         ],
         ignored: T0,
         head: 0,
@@ -12240,18 +12412,18 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T6)], then: Consequence::Gates(G38) },
-            Rule { when: &[Condition::TypeIn(0, T7), Condition::Has(M5)], then: Consequence::Gates(G34) },
-            Rule { when: &[Condition::TypeIn(0, T7), Condition::Has(M3)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
+            Rule { when: &[Condition::TypeIn(0, T6)], then: Consequence::Gates(G39) },
+            Rule { when: &[Condition::TypeIn(0, T7), Condition::Has(M5)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::TypeIn(0, T7), Condition::Has(M3)], then: Consequence::Gates(G36) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G332,
+        gates: G335,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12260,12 +12432,12 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add{.noftz}{.cache_hint}.f32 [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C280),
-            optional("scope", C22),
-            optional("atom_space", C23),
-            slot("add", C31),
-            optional("noftz", C33),
-            optional("cache_hint", C25),
+            optional("red_sem", C281),
+            optional("scope", C26),
+            optional("atom_space", C27),
+            slot("add", C35),
+            optional("noftz", C37),
+            optional("cache_hint", C29),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -12277,16 +12449,16 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G333) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G336) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G334,
+        gates: G337,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12295,13 +12467,13 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add.noftz{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C280),
-            optional("scope", C22),
-            optional("atom_space", C23),
-            slot("add", C31),
-            slot("noftz", C33),
-            optional("cache_hint", C25),
-            slot("type", C34),
+            optional("red_sem", C281),
+            optional("scope", C26),
+            optional("atom_space", C27),
+            slot("add", C35),
+            slot("noftz", C37),
+            optional("cache_hint", C29),
+            slot("type", C38),
         ],
         ignored: T0,
         head: 0,
@@ -12312,15 +12484,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G332,
+        gates: G335,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12329,12 +12501,12 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.step{.cache_hint}.u32 [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C280),
-            optional("scope", C22),
-            optional("atom_space", C23),
-            slot("step", C35),
-            optional("cache_hint", C25),
-            slot("u32", C36),
+            optional("red_sem", C281),
+            optional("scope", C26),
+            optional("atom_space", C27),
+            slot("step", C39),
+            optional("cache_hint", C29),
+            slot("u32", C40),
         ],
         ignored: T0,
         head: 0,
@@ -12345,15 +12517,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G332,
+        gates: G335,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12362,11 +12534,11 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.minmax{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C280),
-            optional("scope", C22),
-            optional("atom_space", C23),
-            slot("minmax", C37),
-            optional("cache_hint", C25),
+            optional("red_sem", C281),
+            optional("scope", C26),
+            optional("atom_space", C27),
+            slot("minmax", C41),
+            optional("cache_hint", C29),
             slot("type", C15),
         ],
         ignored: T0,
@@ -12378,16 +12550,16 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G31) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
+            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G32) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G332,
+        gates: G335,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12396,13 +12568,13 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.add{.noftz}{.cache_hint}.vec.f32 [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C280),
-            optional("scope", C22),
-            optional("global", C19),
-            slot("add", C31),
-            optional("noftz", C33),
-            optional("cache_hint", C25),
-            slot("vec", C38),
+            optional("red_sem", C281),
+            optional("scope", C26),
+            optional("global", C23),
+            slot("add", C35),
+            optional("noftz", C37),
+            optional("cache_hint", C29),
+            slot("vec", C42),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -12414,14 +12586,14 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G44) },
-            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G335) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G333) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
+            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G45) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G338) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G336) },
         ],
-        gates: G332,
+        gates: G335,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12430,14 +12602,14 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C280),
-            optional("scope", C22),
-            optional("global", C19),
-            slot("op", C39),
-            slot("noftz", C33),
-            optional("cache_hint", C25),
-            slot("vec", C40),
-            slot("type", C41),
+            optional("red_sem", C281),
+            optional("scope", C26),
+            optional("global", C23),
+            slot("op", C43),
+            slot("noftz", C37),
+            optional("cache_hint", C29),
+            slot("vec", C44),
+            slot("type", C45),
         ],
         ignored: T0,
         head: 0,
@@ -12448,15 +12620,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G44) },
-            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G335) },
-            Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T8)], then: Consequence::Gates(G37) },
-            Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T9)], then: Consequence::Gates(G46) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
+            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G45) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G338) },
+            Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T8)], then: Consequence::Gates(G38) },
+            Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T9)], then: Consequence::Gates(G47) },
         ],
-        gates: G332,
+        gates: G335,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12465,14 +12637,14 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C280),
-            optional("scope", C22),
-            optional("global", C19),
-            slot("op", C39),
-            slot("noftz", C33),
-            optional("cache_hint", C25),
-            slot("vec", C38),
-            slot("type", C42),
+            optional("red_sem", C281),
+            optional("scope", C26),
+            optional("global", C23),
+            slot("op", C43),
+            slot("noftz", C37),
+            optional("cache_hint", C29),
+            slot("vec", C42),
+            slot("type", C17),
         ],
         ignored: T0,
         head: 0,
@@ -12483,15 +12655,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G44) },
-            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G335) },
-            Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T10)], then: Consequence::Gates(G41) },
-            Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T11)], then: Consequence::Gates(G46) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
+            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G45) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G338) },
+            Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T10)], then: Consequence::Gates(G42) },
+            Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T11)], then: Consequence::Gates(G47) },
         ],
-        gates: G332,
+        gates: G335,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12500,13 +12672,13 @@ pub static FORMS: &[Form] = &[
         syntax: "red.async.relaxed.cluster{.shared::cluster}.bulk_mbarrier.reduction.type [a], b, [mbar]",
         section: "9.7.13.8",
         slots: &[
-            slot("async", C62),
-            slot("relaxed", C173),
-            slot("cluster", C52),
-            optional("shared::cluster", C87),
-            slot("bulk_mbarrier", C64),
-            slot("reduction", C92),
-            slot("type", C281),
+            slot("async", C65),
+            slot("relaxed", C174),
+            slot("cluster", C55),
+            optional("shared::cluster", C90),
+            slot("bulk_mbarrier", C67),
+            slot("reduction", C95),
+            slot("type", C282),
         ],
         ignored: &[],
         head: 1,
@@ -12533,7 +12705,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T40)], Fault::Types),
             },
         ],
-        gates: G336,
+        gates: G339,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreAsync),
     },
@@ -12542,26 +12714,26 @@ pub static FORMS: &[Form] = &[
         syntax: "red.async{.mmio}.release.async_scope{.global}.add.type [a], b",
         section: "9.7.13.8",
         slots: &[
-            slot("async", C62),
-            optional("mmio", C172),
-            slot("release", C152),
-            slot("async_scope", C282),
-            optional("global", C19),
-            slot("add", C31),
+            slot("async", C65),
+            optional("mmio", C173),
+            slot("release", C153),
+            slot("async_scope", C283),
+            optional("global", C23),
+            slot("add", C35),
             slot("type", C15),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G337) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G340) },
             Rule {
                 when: &[Condition::Has(M71)],
                 then: Consequence::Needs(&[Condition::Has(M72)], Fault::Illegal(M71)),
             },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G338) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G341) },
         ],
-        gates: G336,
+        gates: G339,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12569,7 +12741,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Redux,
         syntax: "redux.sync.op.type d, a, membermask:b32",
         section: "9.7.13.12",
-        slots: &[slot("sync", C44), slot("op", C39), slot("type", C147)],
+        slots: &[slot("sync", C47), slot("op", C43), slot("type", C148)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12578,7 +12750,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G339,
+        gates: G342,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -12586,7 +12758,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Redux,
         syntax: "redux.sync.bitwise.b32 d, a, membermask:b32",
         section: "9.7.13.12",
-        slots: &[slot("sync", C44), slot("bitwise", C24), slot("b32", C6)],
+        slots: &[slot("sync", C47), slot("bitwise", C28), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12595,7 +12767,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G339,
+        gates: G342,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -12604,10 +12776,10 @@ pub static FORMS: &[Form] = &[
         syntax: "redux.sync.op{.abs}{.NaN}.f32 d, a, membermask:b32",
         section: "9.7.13.12",
         slots: &[
-            slot("sync", C44),
-            slot("op", C37),
-            optional("abs", C197),
-            optional("NaN", C195),
+            slot("sync", C47),
+            slot("op", C41),
+            optional("abs", C198),
+            optional("NaN", C196),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -12618,7 +12790,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G340,
+        gates: G343,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -12626,7 +12798,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Rem,
         syntax: "rem.type d, a, b",
         section: "9.7.1.9",
-        slots: &[slot("type", C145)],
+        slots: &[slot("type", C146)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12643,7 +12815,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Ret,
         syntax: "ret{.uni}",
         section: "9.7.12.6",
-        slots: &[optional("uni", C59)],
+        slots: &[optional("uni", C62)],
         ignored: &[],
         head: 0,
         operands: &[],
@@ -12656,11 +12828,11 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Rsqrt,
         syntax: "rsqrt.approx{.ftz}.f32 d, a",
         section: "9.7.3.16",
-        slots: &[slot("approx", C74), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C77), optional("ftz", C0), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G341) }],
+        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G344) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
@@ -12669,11 +12841,11 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Rsqrt,
         syntax: "rsqrt.approx.f64 d, a",
         section: "9.7.3.16",
-        slots: &[slot("approx", C74), slot("f64", C2)],
+        slots: &[slot("approx", C77), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G341) }],
+        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G344) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
@@ -12682,12 +12854,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Rsqrt,
         syntax: "rsqrt.approx.ftz.f64 d, a",
         section: "9.7.3.17",
-        slots: &[slot("approx", C74), slot("ftz", C0), slot("f64", C2)],
+        slots: &[slot("approx", C77), slot("ftz", C0), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G342,
+        gates: G345,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
     },
@@ -12695,7 +12867,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sad,
         syntax: "sad.type d, a, b, c",
         section: "9.7.1.7",
-        slots: &[slot("type", C145)],
+        slots: &[slot("type", C146)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12713,7 +12885,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Selp,
         syntax: "selp.type d, a, b, {!}c",
         section: "9.7.6.3",
-        slots: &[slot("type", C261)],
+        slots: &[slot("type", C262)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12731,7 +12903,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.stype d, a, b",
         section: "9.7.6.1",
-        slots: &[slot("CmpOp", C283), optional("ftz", C0), slot("dtype", C284), slot("stype", C261)],
+        slots: &[slot("CmpOp", C284), optional("ftz", C0), slot("dtype", C285), slot("stype", C262)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12766,11 +12938,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.stype d, a, b, {!}c",
         section: "9.7.6.1",
         slots: &[
-            slot("CmpOp", C283),
-            slot("BoolOp", C24),
+            slot("CmpOp", C284),
+            slot("BoolOp", C28),
             optional("ftz", C0),
-            slot("dtype", C284),
-            slot("stype", C261),
+            slot("dtype", C285),
+            slot("stype", C262),
         ],
         ignored: T0,
         head: 0,
@@ -12804,9 +12976,35 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Set,
+        syntax: "set.CmpOp.type d, a<reg>, b<reg>",
+        section: "9.7.6.1",
+        slots: &[slot("CmpOp", C284), slot("type", C286)],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Register, Ty::Pick(0)),
+            read("b", Kind::Register, Ty::Pick(0)),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T55)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M75)],
+                then: Consequence::Needs(&[Condition::HasNot(M75)], Fault::Comparison),
+            },
+        ],
+        gates: G346,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("compare::set"),
+    },
+    Form {
+        opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.f16.stype d, a, b",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C283), optional("ftz", C0), slot("f16", C121), slot("stype", C285)],
+        slots: &[slot("CmpOp", C284), optional("ftz", C0), slot("f16", C124), slot("stype", C287)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12817,7 +13015,7 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T55)], Fault::Illegal(M26)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T56)], Fault::Illegal(M26)),
             },
             Rule {
                 when: &[Condition::Has(M73)],
@@ -12825,11 +13023,11 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M74)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T56)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T57)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T57)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T58)], Fault::Comparison),
             },
         ],
         gates: G1,
@@ -12841,11 +13039,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.f16.stype d, a, b, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C283),
-            slot("BoolOp", C24),
+            slot("CmpOp", C284),
+            slot("BoolOp", C28),
             optional("ftz", C0),
-            slot("f16", C121),
-            slot("stype", C285),
+            slot("f16", C124),
+            slot("stype", C287),
         ],
         ignored: T0,
         head: 0,
@@ -12858,7 +13056,7 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T55)], Fault::Illegal(M26)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T56)], Fault::Illegal(M26)),
             },
             Rule {
                 when: &[Condition::Has(M73)],
@@ -12866,11 +13064,11 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M74)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T56)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T57)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T57)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T58)], Fault::Comparison),
             },
         ],
         gates: G1,
@@ -12881,7 +13079,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.bf16.stype d, a, b",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C283), slot("bf16", C122), slot("stype", C286)],
+        slots: &[slot("CmpOp", C284), slot("bf16", C125), slot("stype", C288)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12896,14 +13094,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M74)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T58)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T59)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T59)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T60)], Fault::Comparison),
             },
         ],
-        gates: G343,
+        gates: G347,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12911,7 +13109,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.bf16.stype d, a, b, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C283), slot("BoolOp", C24), slot("bf16", C122), slot("stype", C286)],
+        slots: &[slot("CmpOp", C284), slot("BoolOp", C28), slot("bf16", C125), slot("stype", C288)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12927,14 +13125,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M74)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T58)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T59)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T59)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T60)], Fault::Comparison),
             },
         ],
-        gates: G343,
+        gates: G347,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12942,7 +13140,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.f16 d, a:f16, b:f16",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C283), optional("ftz", C0), slot("dtype", C287), slot("f16", C121)],
+        slots: &[slot("CmpOp", C284), optional("ftz", C0), slot("dtype", C289), slot("f16", C124)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12954,7 +13152,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M73)],
             then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
-        gates: G344,
+        gates: G348,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12963,11 +13161,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16 d, a:f16, b:f16, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C283),
-            slot("BoolOp", C24),
+            slot("CmpOp", C284),
+            slot("BoolOp", C28),
             optional("ftz", C0),
-            slot("dtype", C287),
-            slot("f16", C121),
+            slot("dtype", C289),
+            slot("f16", C124),
         ],
         ignored: T0,
         head: 0,
@@ -12981,7 +13179,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M73)],
             then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
-        gates: G344,
+        gates: G348,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -12989,7 +13187,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.dtype.bf16 d, a:bf16, b:bf16",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C283), slot("dtype", C287), slot("bf16", C122)],
+        slots: &[slot("CmpOp", C284), slot("dtype", C289), slot("bf16", C125)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13001,7 +13199,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M73)],
             then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
-        gates: G343,
+        gates: G347,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -13009,7 +13207,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.dtype.bf16 d, a:bf16, b:bf16, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C283), slot("BoolOp", C24), slot("dtype", C287), slot("bf16", C122)],
+        slots: &[slot("CmpOp", C284), slot("BoolOp", C28), slot("dtype", C289), slot("bf16", C125)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13022,7 +13220,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M73)],
             then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
-        gates: G343,
+        gates: G347,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -13030,7 +13228,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C283), optional("ftz", C0), slot("dtype", C288), slot("f16x2", C128)],
+        slots: &[slot("CmpOp", C284), optional("ftz", C0), slot("dtype", C290), slot("f16x2", C20)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13043,7 +13241,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M73)],
                 then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T18)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::TypeIn(0, T18)], then: Consequence::Gates(G349) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -13054,11 +13252,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C283),
-            slot("BoolOp", C24),
+            slot("CmpOp", C284),
+            slot("BoolOp", C28),
             optional("ftz", C0),
-            slot("dtype", C288),
-            slot("f16x2", C128),
+            slot("dtype", C290),
+            slot("f16x2", C20),
         ],
         ignored: T0,
         head: 0,
@@ -13073,7 +13271,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M73)],
                 then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T18)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::TypeIn(0, T18)], then: Consequence::Gates(G349) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -13083,7 +13281,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C283), slot("dtype", C289), slot("bf16x2", C129)],
+        slots: &[slot("CmpOp", C284), slot("dtype", C291), slot("bf16x2", C19)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13095,7 +13293,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M73)],
             then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
-        gates: G346,
+        gates: G350,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -13103,7 +13301,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C283), slot("BoolOp", C24), slot("dtype", C289), slot("bf16x2", C129)],
+        slots: &[slot("CmpOp", C284), slot("BoolOp", C28), slot("dtype", C291), slot("bf16x2", C19)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13116,7 +13314,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M73)],
             then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
-        gates: G346,
+        gates: G350,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -13124,7 +13322,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setmaxnreg,
         syntax: "setmaxnreg.action.sync.aligned.u32 a<imm 24..256>",
         section: "9.7.19.5",
-        slots: &[slot("action", C290), slot("sync", C44), slot("aligned", C51), slot("u32", C36)],
+        slots: &[slot("action", C292), slot("sync", C47), slot("aligned", C54), slot("u32", C40)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Immediate, Ty::Pick(0)).range(24, 256)],
@@ -13137,7 +13335,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.type p[|q], a, b",
         section: "9.7.6.2",
-        slots: &[slot("CmpOp", C283), optional("ftz", C0), slot("type", C261)],
+        slots: &[slot("CmpOp", C284), optional("ftz", C0), slot("type", C262)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13171,7 +13369,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.type p[|q], a, b, {!}c",
         section: "9.7.6.2",
-        slots: &[slot("CmpOp", C283), slot("BoolOp", C24), optional("ftz", C0), slot("type", C261)],
+        slots: &[slot("CmpOp", C284), slot("BoolOp", C28), optional("ftz", C0), slot("type", C262)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13206,7 +13404,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.f16 p, a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C283), optional("ftz", C0), slot("f16", C121)],
+        slots: &[slot("CmpOp", C284), optional("ftz", C0), slot("f16", C124)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13226,7 +13424,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16 p, a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C283), slot("BoolOp", C24), optional("ftz", C0), slot("f16", C121)],
+        slots: &[slot("CmpOp", C284), slot("BoolOp", C28), optional("ftz", C0), slot("f16", C124)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13247,7 +13445,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.f16x2 p[|q], a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C283), optional("ftz", C0), slot("f16x2", C128)],
+        slots: &[slot("CmpOp", C284), optional("ftz", C0), slot("f16x2", C20)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13267,7 +13465,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C283), slot("BoolOp", C24), optional("ftz", C0), slot("f16x2", C128)],
+        slots: &[slot("CmpOp", C284), slot("BoolOp", C28), optional("ftz", C0), slot("f16x2", C20)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13288,7 +13486,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.bf16 p, a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C283), slot("bf16", C122)],
+        slots: &[slot("CmpOp", C284), slot("bf16", C125)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13300,7 +13498,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M73)],
             then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
-        gates: G349,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -13308,7 +13506,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp.bf16 p, a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C283), slot("BoolOp", C24), slot("bf16", C122)],
+        slots: &[slot("CmpOp", C284), slot("BoolOp", C28), slot("bf16", C125)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13321,7 +13519,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M73)],
             then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
-        gates: G349,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -13329,7 +13527,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.bf16x2 p[|q], a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C283), slot("bf16x2", C129)],
+        slots: &[slot("CmpOp", C284), slot("bf16x2", C19)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13341,7 +13539,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M73)],
             then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
-        gates: G350,
+        gates: G354,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -13349,7 +13547,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp.bf16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C283), slot("BoolOp", C24), slot("bf16x2", C129)],
+        slots: &[slot("CmpOp", C284), slot("BoolOp", C28), slot("bf16x2", C19)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13362,7 +13560,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M73)],
             then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
-        gates: G350,
+        gates: G354,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -13370,7 +13568,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shf,
         syntax: "shf.direction.mode.b32 d, a, b, c:u32",
         section: "9.7.8.7",
-        slots: &[slot("direction", C291), slot("mode", C58), slot("b32", C6)],
+        slots: &[slot("direction", C293), slot("mode", C61), slot("b32", C6)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -13380,7 +13578,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G351,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::shf"),
     },
@@ -13388,7 +13586,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shfl,
         syntax: "shfl.mode.b32 d[|p], a, b:u32, c:u32",
         section: "9.7.9.5",
-        slots: &[slot("mode", C292), slot("b32", C6)],
+        slots: &[slot("mode", C294), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13398,7 +13596,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G352,
+        gates: G356,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -13406,7 +13604,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shfl,
         syntax: "shfl.sync.mode.b32 d[|p], a, b:u32, c:u32, membermask:b32",
         section: "9.7.9.6",
-        slots: &[slot("sync", C44), slot("mode", C292), slot("b32", C6)],
+        slots: &[slot("sync", C47), slot("mode", C294), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13417,7 +13615,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G353,
+        gates: G357,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -13425,7 +13623,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shl,
         syntax: "shl.bits d, a, b:u32",
         section: "9.7.8.8",
-        slots: &[slot("bits", C72)],
+        slots: &[slot("bits", C75)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13442,7 +13640,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shr,
         syntax: "shr.type d, a, b:u32",
         section: "9.7.8.9",
-        slots: &[slot("type", C293)],
+        slots: &[slot("type", C295)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13459,11 +13657,11 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sin,
         syntax: "sin.approx{.ftz}.f32 d, a",
         section: "9.7.3.18",
-        slots: &[slot("approx", C74), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C77), optional("ftz", C0), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G354) }],
+        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G358) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sin_approx"),
@@ -13472,7 +13670,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Slct,
         syntax: "slct.dtype.s32 d, a, b, c:.s32",
         section: "9.7.6.4",
-        slots: &[slot("dtype", C261), slot("s32", C13)],
+        slots: &[slot("dtype", C262), slot("s32", C13)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13490,7 +13688,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Slct,
         syntax: "slct{.ftz}.dtype.f32 d, a, b, c:f32",
         section: "9.7.6.4",
-        slots: &[optional("ftz", C0), slot("dtype", C261), slot("f32", C1)],
+        slots: &[optional("ftz", C0), slot("dtype", C262), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13508,11 +13706,11 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sqrt,
         syntax: "sqrt.approx{.ftz}.f32 d, a",
         section: "9.7.3.15",
-        slots: &[slot("approx", C74), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C77), optional("ftz", C0), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G355) }],
+        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G359) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt_approx"),
@@ -13526,8 +13724,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G356) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G357) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G360) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G361) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -13542,8 +13740,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::HasNot(M31)], then: Consequence::Default(Mod::Rn, G355) },
-            Rule { when: &[Condition::HasNot(M32)], then: Consequence::Gates(G358) },
+            Rule { when: &[Condition::HasNot(M31)], then: Consequence::Default(Mod::Rn, G359) },
+            Rule { when: &[Condition::HasNot(M32)], then: Consequence::Gates(G362) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -13554,12 +13752,12 @@ pub static FORMS: &[Form] = &[
         syntax: "st{.weak}{.store_space}{.cop}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            optional("weak", C164),
-            optional("store_space", C294),
-            optional("cop", C295),
-            optional("cache_hint", C25),
-            optional("wide_vec", C40),
-            slot("memory_type", C167),
+            optional("weak", C165),
+            optional("store_space", C296),
+            optional("cop", C297),
+            optional("cache_hint", C29),
+            optional("wide_vec", C44),
+            slot("memory_type", C168),
         ],
         ignored: &[],
         head: 0,
@@ -13578,9 +13776,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G185) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G185) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G186) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G188) },
             Rule {
                 when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
@@ -13597,7 +13795,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M41)],
                 then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G189) },
             Rule {
                 when: &[Condition::Has(M44)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
@@ -13624,13 +13822,13 @@ pub static FORMS: &[Form] = &[
         syntax: "st{.weak}{.store_space}{.level1_eviction}{.level2_eviction}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            optional("weak", C164),
-            optional("store_space", C294),
-            optional("level1_eviction", C296),
-            optional("level2_eviction", C169),
-            optional("cache_hint", C25),
-            optional("wide_vec", C40),
-            slot("memory_type", C167),
+            optional("weak", C165),
+            optional("store_space", C296),
+            optional("level1_eviction", C298),
+            optional("level2_eviction", C170),
+            optional("cache_hint", C29),
+            optional("wide_vec", C44),
+            slot("memory_type", C168),
         ],
         ignored: &[],
         head: 0,
@@ -13649,9 +13847,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G185) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G185) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G186) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G188) },
             Rule {
                 when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
@@ -13668,7 +13866,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M41)],
                 then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G189) },
             Rule {
                 when: &[Condition::Has(M44)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
@@ -13695,10 +13893,10 @@ pub static FORMS: &[Form] = &[
         syntax: "st.volatile{.store_space}{.wide_vec}.memory_type [a], b.vec+",
         section: "9.7.9.11",
         slots: &[
-            slot("volatile", C170),
-            optional("store_space", C294),
-            optional("wide_vec", C40),
-            slot("memory_type", C167),
+            slot("volatile", C171),
+            optional("store_space", C296),
+            optional("wide_vec", C44),
+            slot("memory_type", C168),
         ],
         ignored: &[],
         head: 0,
@@ -13715,9 +13913,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G185) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G185) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G186) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G188) },
             Rule {
                 when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
@@ -13734,7 +13932,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M41)],
                 then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G189) },
             Rule {
                 when: &[Condition::Has(M44)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
@@ -13761,14 +13959,14 @@ pub static FORMS: &[Form] = &[
         syntax: "st.order.scope{.shared_or_global}{.level1_eviction}{.level2_eviction}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            slot("order", C280),
-            slot("scope", C22),
-            optional("shared_or_global", C23),
-            optional("level1_eviction", C296),
-            optional("level2_eviction", C169),
-            optional("cache_hint", C25),
-            optional("wide_vec", C40),
-            slot("memory_type", C167),
+            slot("order", C281),
+            slot("scope", C26),
+            optional("shared_or_global", C27),
+            optional("level1_eviction", C298),
+            optional("level2_eviction", C170),
+            optional("cache_hint", C29),
+            optional("wide_vec", C44),
+            slot("memory_type", C168),
         ],
         ignored: &[],
         head: 0,
@@ -13787,9 +13985,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G185) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G185) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G186) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G188) },
             Rule {
                 when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
@@ -13806,7 +14004,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M41)],
                 then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G189) },
             Rule {
                 when: &[Condition::Has(M44)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
@@ -13833,11 +14031,11 @@ pub static FORMS: &[Form] = &[
         syntax: "st.mmio.relaxed.sys{.global}.memory_type [a], b+",
         section: "9.7.9.11",
         slots: &[
-            slot("mmio", C172),
-            slot("relaxed", C173),
-            slot("sys", C174),
-            optional("global", C19),
-            slot("memory_type", C167),
+            slot("mmio", C173),
+            slot("relaxed", C174),
+            slot("sys", C175),
+            optional("global", C23),
+            slot("memory_type", C168),
         ],
         ignored: &[],
         head: 0,
@@ -13851,9 +14049,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G185) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G185) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G186) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G188) },
             Rule {
                 when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
@@ -13870,7 +14068,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M41)],
                 then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G189) },
             Rule {
                 when: &[Condition::Has(M44)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
@@ -13897,12 +14095,12 @@ pub static FORMS: &[Form] = &[
         syntax: "st.async{.weak}{.async_shared}.bulk_mbarrier{.vec}.type [a], b.vec, [mbar]",
         section: "9.7.9.12",
         slots: &[
-            slot("async", C62),
-            optional("weak", C164),
-            optional("async_shared", C297),
-            slot("bulk_mbarrier", C64),
-            optional("vec", C38),
-            slot("type", C298),
+            slot("async", C65),
+            optional("weak", C165),
+            optional("async_shared", C299),
+            slot("bulk_mbarrier", C67),
+            optional("vec", C42),
+            slot("type", C300),
         ],
         ignored: &[],
         head: 1,
@@ -13915,7 +14113,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
             then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
         }],
-        gates: G365,
+        gates: G369,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreAsync),
     },
@@ -13924,25 +14122,25 @@ pub static FORMS: &[Form] = &[
         syntax: "st.async{.mmio}.release.async_scope{.global}.type [a], b",
         section: "9.7.9.12",
         slots: &[
-            slot("async", C62),
-            optional("mmio", C172),
-            slot("release", C152),
-            slot("async_scope", C282),
-            optional("global", C19),
-            slot("type", C298),
+            slot("async", C65),
+            optional("mmio", C173),
+            slot("release", C153),
+            slot("async_scope", C283),
+            optional("global", C23),
+            slot("type", C300),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G337) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G340) },
             Rule {
                 when: &[Condition::Has(M71)],
                 then: Consequence::Needs(&[Condition::Has(M72)], Fault::Illegal(M71)),
             },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G370) },
         ],
-        gates: G365,
+        gates: G369,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::St),
     },
@@ -13950,12 +14148,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Stackrestore,
         syntax: "stackrestore.type a<reg>",
         section: "9.7.17.2",
-        slots: &[slot("type", C17)],
+        slots: &[slot("type", C21)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G367,
+        gates: G371,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackRestore),
     },
@@ -13963,12 +14161,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Stacksave,
         syntax: "stacksave.type d",
         section: "9.7.17.1",
-        slots: &[slot("type", C17)],
+        slots: &[slot("type", C21)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G368,
+        gates: G372,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackSave),
     },
@@ -13977,13 +14175,13 @@ pub static FORMS: &[Form] = &[
         syntax: "stmatrix.sync.aligned.m8n8.x1{.trans}{.ss}.b16 [a], b.1:b32",
         section: "9.7.14.5.16",
         slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m8n8", C177),
-            slot("x1", C178),
-            optional("trans", C179),
-            optional("ss", C83),
-            slot("b16", C180),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m8n8", C178),
+            slot("x1", C179),
+            optional("trans", C180),
+            optional("ss", C86),
+            slot("b16", C181),
         ],
         ignored: &[],
         head: 0,
@@ -13992,7 +14190,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G369,
+        gates: G373,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14001,13 +14199,13 @@ pub static FORMS: &[Form] = &[
         syntax: "stmatrix.sync.aligned.m8n8.x2{.trans}{.ss}.b16 [a], b.2:b32",
         section: "9.7.14.5.16",
         slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m8n8", C177),
-            slot("x2", C181),
-            optional("trans", C179),
-            optional("ss", C83),
-            slot("b16", C180),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m8n8", C178),
+            slot("x2", C182),
+            optional("trans", C180),
+            optional("ss", C86),
+            slot("b16", C181),
         ],
         ignored: &[],
         head: 0,
@@ -14016,7 +14214,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G369,
+        gates: G373,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14025,13 +14223,13 @@ pub static FORMS: &[Form] = &[
         syntax: "stmatrix.sync.aligned.m8n8.x4{.trans}{.ss}.b16 [a], b.4:b32",
         section: "9.7.14.5.16",
         slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m8n8", C177),
-            slot("x4", C182),
-            optional("trans", C179),
-            optional("ss", C83),
-            slot("b16", C180),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m8n8", C178),
+            slot("x4", C183),
+            optional("trans", C180),
+            optional("ss", C86),
+            slot("b16", C181),
         ],
         ignored: &[],
         head: 0,
@@ -14040,7 +14238,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G369,
+        gates: G373,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14049,13 +14247,13 @@ pub static FORMS: &[Form] = &[
         syntax: "stmatrix.sync.aligned.m16n8.x1.trans{.ss}.b8 [a], b.1:b32",
         section: "9.7.14.5.16",
         slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m16n8", C299),
-            slot("x1", C178),
-            slot("trans", C179),
-            optional("ss", C83),
-            slot("b8", C187),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8", C301),
+            slot("x1", C179),
+            slot("trans", C180),
+            optional("ss", C86),
+            slot("b8", C188),
         ],
         ignored: &[],
         head: 0,
@@ -14064,7 +14262,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G371,
+        gates: G375,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14073,13 +14271,13 @@ pub static FORMS: &[Form] = &[
         syntax: "stmatrix.sync.aligned.m16n8.x2.trans{.ss}.b8 [a], b.2:b32",
         section: "9.7.14.5.16",
         slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m16n8", C299),
-            slot("x2", C181),
-            slot("trans", C179),
-            optional("ss", C83),
-            slot("b8", C187),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8", C301),
+            slot("x2", C182),
+            slot("trans", C180),
+            optional("ss", C86),
+            slot("b8", C188),
         ],
         ignored: &[],
         head: 0,
@@ -14088,7 +14286,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G371,
+        gates: G375,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14097,13 +14295,13 @@ pub static FORMS: &[Form] = &[
         syntax: "stmatrix.sync.aligned.m16n8.x4.trans{.ss}.b8 [a], b.4:b32",
         section: "9.7.14.5.16",
         slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("m16n8", C299),
-            slot("x4", C182),
-            slot("trans", C179),
-            optional("ss", C83),
-            slot("b8", C187),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8", C301),
+            slot("x4", C183),
+            slot("trans", C180),
+            optional("ss", C86),
+            slot("b8", C188),
         ],
         ignored: &[],
         head: 0,
@@ -14112,7 +14310,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G371,
+        gates: G375,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14128,7 +14326,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G372) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G376) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -14146,7 +14344,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G373,
+        gates: G377,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
     },
@@ -14162,7 +14360,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G374) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G378) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -14188,7 +14386,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub{.rn}.bhalf d, a, b",
         section: "9.7.4.2",
-        slots: &[optional("rn", C10), slot("bhalf", C300)],
+        slots: &[optional("rn", C10), slot("bhalf", C302)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14205,7 +14403,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub.type d, a, b",
         section: "9.7.1.2",
-        slots: &[slot("type", C145)],
+        slots: &[slot("type", C146)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14248,7 +14446,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G14) }],
-        gates: G377,
+        gates: G381,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::sub"),
     },
@@ -14256,7 +14454,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub{.rnd}{.sat}.f32.atype d, a, c",
         section: "9.7.5.2",
-        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C301)],
+        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C303)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14268,6 +14466,63 @@ pub static FORMS: &[Form] = &[
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::sub"),
+    },
+    Form {
+        opcode: Opcode::Sub,
+        syntax: "sub{.rnd}.f32x2.atype.f32x2 d, a<reg>, c<reg>",
+        section: "9.7.5.2",
+        slots: &[optional("rnd", C7), slot("f32x2", C9), slot("atype", C17), slot("f32x2", C9)],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Register, Ty::Pick(1)),
+            read("c", Kind::Register, Ty::Pick(0)),
+        ],
+        rules: &[],
+        gates: G384,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("mixed::sub"),
+    },
+    Form {
+        opcode: Opcode::Sub,
+        syntax: "sub{.rz}.bf16x2.f32x2.f32x2 d, a<reg>:.f32x2, b<reg>:.f32x2",
+        section: "9.7.5.2",
+        slots: &[optional("rz", C18), slot("bf16x2", C19), slot("f32x2", C9), slot("f32x2", C9)],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Register, Ty::Pick(1)),
+            read("b", Kind::Register, Ty::Pick(1)),
+        ],
+        rules: &[],
+        gates: G384,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("mixed::sub_narrow"),
+    },
+    Form {
+        opcode: Opcode::Sub,
+        syntax: "sub{.rz}.ftz.f16x2.f32x2.f32x2 d, a<reg>:.f32x2, b<reg>:.f32x2",
+        section: "9.7.5.2",
+        slots: &[
+            optional("rz", C18),
+            slot("ftz", C0),
+            slot("f16x2", C20),
+            slot("f32x2", C9),
+            slot("f32x2", C9),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Register, Ty::Pick(1)),
+            read("b", Kind::Register, Ty::Pick(1)),
+        ],
+        rules: &[],
+        gates: G384,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("mixed::sub_narrow"),
     },
     Form {
         opcode: Opcode::Subc,
@@ -14282,7 +14537,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G380,
+        gates: G385,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::subc"),
     },
@@ -14299,7 +14554,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G14) }],
-        gates: G380,
+        gates: G385,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::subc"),
     },
@@ -14308,12 +14563,12 @@ pub static FORMS: &[Form] = &[
         syntax: "suld.b.geom{.cop}{.vec}.dtype.out_of_bounds d.vec+, [surface]",
         section: "9.7.11.1",
         slots: &[
-            slot("b", C302),
-            slot("geom", C303),
-            optional("cop", C304),
-            optional("vec", C38),
-            slot("dtype", C305),
-            slot("out_of_bounds", C306),
+            slot("b", C304),
+            slot("geom", C305),
+            optional("cop", C306),
+            optional("vec", C42),
+            slot("dtype", C307),
+            slot("out_of_bounds", C308),
         ],
         ignored: &[],
         head: 1,
@@ -14323,7 +14578,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(M37)],
-            then: Consequence::Needs(&[Condition::TypeIn(0, T60)], Fault::Vector),
+            then: Consequence::Needs(&[Condition::TypeIn(0, T61)], Fault::Vector),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -14333,7 +14588,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Suq,
         syntax: "suq.query.b32 d, [surfref]",
         section: "9.7.11.4",
-        slots: &[slot("query", C307), slot("b32", C6)],
+        slots: &[slot("query", C309), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("surfref", Kind::Handle, Ty::None)],
@@ -14347,11 +14602,11 @@ pub static FORMS: &[Form] = &[
         syntax: "sured.b.op.geom.ctype.out_of_bounds [surface], c+",
         section: "9.7.11.3",
         slots: &[
-            slot("b", C302),
-            slot("op", C308),
-            slot("geom", C309),
-            slot("ctype", C310),
-            slot("out_of_bounds", C306),
+            slot("b", C304),
+            slot("op", C310),
+            slot("geom", C311),
+            slot("ctype", C312),
+            slot("out_of_bounds", C308),
         ],
         ignored: &[],
         head: 1,
@@ -14365,13 +14620,13 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M7)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T40)], Fault::Illegal(M7)),
             },
-            Rule { when: &[Condition::Has(M7), Condition::TypeIn(0, T2)], then: Consequence::Gates(G386) },
+            Rule { when: &[Condition::Has(M7), Condition::TypeIn(0, T2)], then: Consequence::Gates(G391) },
             Rule {
                 when: &[Condition::Has(M76)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M76)),
             },
         ],
-        gates: G387,
+        gates: G392,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sured),
     },
@@ -14380,11 +14635,11 @@ pub static FORMS: &[Form] = &[
         syntax: "sured.p.op.geom.ctype.out_of_bounds [surface], c+",
         section: "9.7.11.3",
         slots: &[
-            slot("p", C311),
-            slot("op", C308),
-            slot("geom", C309),
-            slot("ctype", C312),
-            slot("out_of_bounds", C306),
+            slot("p", C313),
+            slot("op", C310),
+            slot("geom", C311),
+            slot("ctype", C314),
+            slot("out_of_bounds", C308),
         ],
         ignored: &[],
         head: 1,
@@ -14393,7 +14648,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M77)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M77)),
         }],
-        gates: G389,
+        gates: G394,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sured),
     },
@@ -14402,12 +14657,12 @@ pub static FORMS: &[Form] = &[
         syntax: "sust.b.geom{.cop}{.vec}.ctype.out_of_bounds [surface], c.vec+",
         section: "9.7.11.2",
         slots: &[
-            slot("b", C302),
-            slot("geom", C303),
-            optional("cop", C313),
-            optional("vec", C38),
-            slot("ctype", C305),
-            slot("out_of_bounds", C306),
+            slot("b", C304),
+            slot("geom", C305),
+            optional("cop", C315),
+            optional("vec", C42),
+            slot("ctype", C307),
+            slot("out_of_bounds", C308),
         ],
         ignored: &[],
         head: 1,
@@ -14417,7 +14672,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(M37)],
-            then: Consequence::Needs(&[Condition::TypeIn(0, T60)], Fault::Vector),
+            then: Consequence::Needs(&[Condition::TypeIn(0, T61)], Fault::Vector),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -14428,12 +14683,12 @@ pub static FORMS: &[Form] = &[
         syntax: "sust.p.geom{.cop}{.vec}.b32.out_of_bounds [surface], c.vec+",
         section: "9.7.11.2",
         slots: &[
-            slot("p", C311),
-            slot("geom", C303),
-            optional("cop", C313),
-            optional("vec", C38),
+            slot("p", C313),
+            slot("geom", C305),
+            optional("cop", C315),
+            optional("vec", C42),
             slot("b32", C6),
-            slot("out_of_bounds", C306),
+            slot("out_of_bounds", C308),
         ],
         ignored: &[],
         head: 1,
@@ -14441,8 +14696,8 @@ pub static FORMS: &[Form] = &[
             read("surface", Kind::Texels, Ty::None),
             read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G391) }],
-        gates: G392,
+        rules: &[Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G396) }],
+        gates: G397,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sust),
     },
@@ -14450,7 +14705,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Szext,
         syntax: "szext.mode.type d, a, b:u32",
         section: "9.7.1.21",
-        slots: &[slot("mode", C58), slot("type", C147)],
+        slots: &[slot("mode", C61), slot("type", C148)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -14459,7 +14714,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G393,
+        gates: G398,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::szext"),
     },
@@ -14467,12 +14722,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tanh,
         syntax: "tanh.approx.f32 d, a",
         section: "9.7.3.22",
-        slots: &[slot("approx", C74), slot("f32", C1)],
+        slots: &[slot("approx", C77), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G394,
+        gates: G399,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::tanh_approx"),
     },
@@ -14480,12 +14735,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tanh,
         syntax: "tanh.approx.half d, a",
         section: "9.7.4.9",
-        slots: &[slot("approx", C74), slot("half", C3)],
+        slots: &[slot("approx", C77), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G394,
+        gates: G399,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -14493,12 +14748,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tanh,
         syntax: "tanh.approx.bhalf d, a",
         section: "9.7.4.9",
-        slots: &[slot("approx", C74), slot("bhalf", C314)],
+        slots: &[slot("approx", C77), slot("bhalf", C316)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G394,
+        gates: G399,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -14507,11 +14762,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.alloc.cta_group.sync.aligned{.cta_space}.b32 [dst], columns:u32",
         section: "9.7.16.7.1",
         slots: &[
-            slot("alloc", C315),
-            slot("cta_group", C102),
-            slot("sync", C44),
-            slot("aligned", C51),
-            optional("cta_space", C63),
+            slot("alloc", C317),
+            slot("cta_group", C105),
+            slot("sync", C47),
+            slot("aligned", C54),
+            optional("cta_space", C66),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -14521,10 +14776,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
         ],
-        gates: G399,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -14533,10 +14788,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.dealloc.cta_group.sync.aligned.b32 taddr:b32, columns:u32",
         section: "9.7.16.7.1",
         slots: &[
-            slot("dealloc", C316),
-            slot("cta_group", C102),
-            slot("sync", C44),
-            slot("aligned", C51),
+            slot("dealloc", C318),
+            slot("cta_group", C105),
+            slot("sync", C47),
+            slot("aligned", C54),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -14546,10 +14801,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
         ],
-        gates: G400,
+        gates: G405,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -14558,19 +14813,19 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.relinquish_alloc_permit.cta_group.sync.aligned",
         section: "9.7.16.7.1",
         slots: &[
-            slot("relinquish_alloc_permit", C317),
-            slot("cta_group", C102),
-            slot("sync", C44),
-            slot("aligned", C51),
+            slot("relinquish_alloc_permit", C319),
+            slot("cta_group", C105),
+            slot("sync", C47),
+            slot("aligned", C54),
         ],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
         ],
-        gates: G401,
+        gates: G406,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -14579,12 +14834,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.sync.aligned.shape.num{.pack::16b}.b32 d.frag, [taddr]",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C318),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C319),
-            slot("num", C320),
-            optional("pack::16b", C321),
+            slot("ld", C320),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("shape", C321),
+            slot("num", C322),
+            optional("pack::16b", C323),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -14603,7 +14858,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
             },
         ],
-        gates: G406,
+        gates: G411,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -14612,12 +14867,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.sync.aligned.16x32bx2.num{.pack::16b}.b32 d.frag, [taddr], split<imm>:u32",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C318),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("16x32bx2", C322),
-            slot("num", C320),
-            optional("pack::16b", C321),
+            slot("ld", C320),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("16x32bx2", C324),
+            slot("num", C322),
+            optional("pack::16b", C323),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -14637,7 +14892,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
             },
         ],
-        gates: G406,
+        gates: G411,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -14646,12 +14901,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.st.sync.aligned.shape.num{.unpack::16b}.b32 [taddr], b.frag",
         section: "9.7.16.8.3",
         slots: &[
-            slot("st", C269),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C319),
-            slot("num", C320),
-            optional("unpack::16b", C323),
+            slot("st", C270),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("shape", C321),
+            slot("num", C322),
+            optional("unpack::16b", C325),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -14670,7 +14925,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
             },
         ],
-        gates: G408,
+        gates: G413,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorSt),
     },
@@ -14679,12 +14934,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.st.sync.aligned.16x32bx2.num{.unpack::16b}.b32 [taddr], split<imm>:u32, b.frag",
         section: "9.7.16.8.3",
         slots: &[
-            slot("st", C269),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("16x32bx2", C322),
-            slot("num", C320),
-            optional("unpack::16b", C323),
+            slot("st", C270),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("16x32bx2", C324),
+            slot("num", C322),
+            optional("unpack::16b", C325),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -14704,7 +14959,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
             },
         ],
-        gates: G408,
+        gates: G413,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorSt),
     },
@@ -14712,12 +14967,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.wait.sync.aligned",
         section: "9.7.16.8.4",
-        slots: &[slot("wait", C324), slot("sync", C44), slot("aligned", C51)],
+        slots: &[slot("wait", C326), slot("sync", C47), slot("aligned", C54)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G409,
+        gates: G414,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorOrder),
     },
@@ -14725,15 +14980,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.shape [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C325), slot("cta_group", C102), slot("shape", C326)],
+        slots: &[slot("cp", C327), slot("cta_group", C105), slot("shape", C328)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
         ],
-        gates: G413,
+        gates: G418,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14741,15 +14996,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.64x128b.half [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C325), slot("cta_group", C102), slot("64x128b", C327), slot("half", C328)],
+        slots: &[slot("cp", C327), slot("cta_group", C105), slot("64x128b", C329), slot("half", C330)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
         ],
-        gates: G413,
+        gates: G418,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14757,15 +15012,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.32x128b.warpx4 [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C325), slot("cta_group", C102), slot("32x128b", C329), slot("warpx4", C330)],
+        slots: &[slot("cp", C327), slot("cta_group", C105), slot("32x128b", C331), slot("warpx4", C332)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
         ],
-        gates: G413,
+        gates: G418,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14774,20 +15029,20 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.shape.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C325),
-            slot("cta_group", C102),
-            slot("shape", C326),
-            slot("b8x16", C184),
-            slot("padded", C185),
+            slot("cp", C327),
+            slot("cta_group", C105),
+            slot("shape", C328),
+            slot("b8x16", C185),
+            slot("padded", C186),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
         ],
-        gates: G413,
+        gates: G418,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14796,21 +15051,21 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.64x128b.half.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C325),
-            slot("cta_group", C102),
-            slot("64x128b", C327),
-            slot("half", C328),
-            slot("b8x16", C184),
-            slot("padded", C185),
+            slot("cp", C327),
+            slot("cta_group", C105),
+            slot("64x128b", C329),
+            slot("half", C330),
+            slot("b8x16", C185),
+            slot("padded", C186),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
         ],
-        gates: G413,
+        gates: G418,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14819,21 +15074,21 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.32x128b.warpx4.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C325),
-            slot("cta_group", C102),
-            slot("32x128b", C329),
-            slot("warpx4", C330),
-            slot("b8x16", C184),
-            slot("padded", C185),
+            slot("cp", C327),
+            slot("cta_group", C105),
+            slot("32x128b", C331),
+            slot("warpx4", C332),
+            slot("b8x16", C185),
+            slot("padded", C186),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
         ],
-        gates: G413,
+        gates: G418,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14841,15 +15096,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.shift.cta_group.down [taddr]",
         section: "9.7.16.9.3",
-        slots: &[slot("shift", C331), slot("cta_group", C102), slot("down", C332)],
+        slots: &[slot("shift", C333), slot("cta_group", C105), slot("down", C334)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
         ],
-        gates: G416,
+        gates: G421,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorShift),
     },
@@ -14857,7 +15112,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C333), slot("cta_group", C102), slot("kind", C334), optional("collector", C335)],
+        slots: &[slot("mma", C335), slot("cta_group", C105), slot("kind", C336), optional("collector", C337)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -14871,15 +15126,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G424) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G429) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
         ],
-        gates: G425,
+        gates: G430,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14888,10 +15143,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::1.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C333),
-            slot("cta_group::1", C336),
-            slot("kind", C334),
-            optional("collector", C335),
+            slot("mma", C335),
+            slot("cta_group::1", C338),
+            slot("kind", C336),
+            optional("collector", C337),
         ],
         ignored: &[],
         head: 1,
@@ -14907,15 +15162,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G424) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G429) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
         ],
-        gates: G425,
+        gates: G430,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14924,10 +15179,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::2.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C333),
-            slot("cta_group::2", C337),
-            slot("kind", C334),
-            optional("collector", C335),
+            slot("mma", C335),
+            slot("cta_group::2", C339),
+            slot("kind", C336),
+            optional("collector", C337),
         ],
         ignored: &[],
         head: 1,
@@ -14943,15 +15198,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G424) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G429) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
         ],
-        gates: G425,
+        gates: G430,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14960,11 +15215,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C333),
-            slot("cta_group", C102),
-            slot("kind", C334),
-            optional("ashift", C338),
-            optional("collector", C335),
+            slot("mma", C335),
+            slot("cta_group", C105),
+            slot("kind", C336),
+            optional("ashift", C340),
+            optional("collector", C337),
         ],
         ignored: &[],
         head: 1,
@@ -14979,15 +15234,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G424) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G429) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
         ],
-        gates: G425,
+        gates: G430,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -14996,11 +15251,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::1.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C333),
-            slot("cta_group::1", C336),
-            slot("kind", C334),
-            optional("ashift", C338),
-            optional("collector", C335),
+            slot("mma", C335),
+            slot("cta_group::1", C338),
+            slot("kind", C336),
+            optional("ashift", C340),
+            optional("collector", C337),
         ],
         ignored: &[],
         head: 1,
@@ -15016,15 +15271,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G424) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G429) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
         ],
-        gates: G425,
+        gates: G430,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15033,11 +15288,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::2.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C333),
-            slot("cta_group::2", C337),
-            slot("kind", C334),
-            optional("ashift", C338),
-            optional("collector", C335),
+            slot("mma", C335),
+            slot("cta_group::2", C339),
+            slot("kind", C336),
+            optional("ashift", C340),
+            optional("collector", C337),
         ],
         ignored: &[],
         head: 1,
@@ -15053,15 +15308,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G424) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G429) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
         ],
-        gates: G425,
+        gates: G430,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15070,11 +15325,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C333),
-            slot("sp", C339),
-            slot("cta_group", C102),
-            slot("kind", C334),
-            optional("collector", C335),
+            slot("mma", C335),
+            slot("sp", C341),
+            slot("cta_group", C105),
+            slot("kind", C336),
+            optional("collector", C337),
         ],
         ignored: &[],
         head: 1,
@@ -15090,15 +15345,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G424) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G429) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
         ],
-        gates: G425,
+        gates: G430,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15107,11 +15362,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::1.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C333),
-            slot("sp", C339),
-            slot("cta_group::1", C336),
-            slot("kind", C334),
-            optional("collector", C335),
+            slot("mma", C335),
+            slot("sp", C341),
+            slot("cta_group::1", C338),
+            slot("kind", C336),
+            optional("collector", C337),
         ],
         ignored: &[],
         head: 1,
@@ -15128,15 +15383,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G424) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G429) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
         ],
-        gates: G425,
+        gates: G430,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15145,11 +15400,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::2.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C333),
-            slot("sp", C339),
-            slot("cta_group::2", C337),
-            slot("kind", C334),
-            optional("collector", C335),
+            slot("mma", C335),
+            slot("sp", C341),
+            slot("cta_group::2", C339),
+            slot("kind", C336),
+            optional("collector", C337),
         ],
         ignored: &[],
         head: 1,
@@ -15166,15 +15421,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G424) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G429) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
         ],
-        gates: G425,
+        gates: G430,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15183,12 +15438,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C333),
-            slot("sp", C339),
-            slot("cta_group", C102),
-            slot("kind", C334),
-            optional("ashift", C338),
-            optional("collector", C335),
+            slot("mma", C335),
+            slot("sp", C341),
+            slot("cta_group", C105),
+            slot("kind", C336),
+            optional("ashift", C340),
+            optional("collector", C337),
         ],
         ignored: &[],
         head: 1,
@@ -15204,15 +15459,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G424) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G429) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
         ],
-        gates: G425,
+        gates: G430,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15221,12 +15476,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::1.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C333),
-            slot("sp", C339),
-            slot("cta_group::1", C336),
-            slot("kind", C334),
-            optional("ashift", C338),
-            optional("collector", C335),
+            slot("mma", C335),
+            slot("sp", C341),
+            slot("cta_group::1", C338),
+            slot("kind", C336),
+            optional("ashift", C340),
+            optional("collector", C337),
         ],
         ignored: &[],
         head: 1,
@@ -15243,15 +15498,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G424) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G429) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
         ],
-        gates: G425,
+        gates: G430,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15260,12 +15515,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::2.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C333),
-            slot("sp", C339),
-            slot("cta_group::2", C337),
-            slot("kind", C334),
-            optional("ashift", C338),
-            optional("collector", C335),
+            slot("mma", C335),
+            slot("sp", C341),
+            slot("cta_group::2", C339),
+            slot("kind", C336),
+            optional("ashift", C340),
+            optional("collector", C337),
         ],
         ignored: &[],
         head: 1,
@@ -15282,15 +15537,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G424) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G429) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
         ],
-        gates: G425,
+        gates: G430,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15299,12 +15554,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C333),
-            slot("cta_group", C102),
-            slot("kind", C340),
-            slot("block_scale", C251),
-            optional("scale_vec_size", C341),
-            optional("collector", C335),
+            slot("mma", C335),
+            slot("cta_group", C105),
+            slot("kind", C342),
+            slot("block_scale", C252),
+            optional("scale_vec_size", C343),
+            optional("collector", C337),
         ],
         ignored: &[],
         head: 1,
@@ -15318,8 +15573,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M66), Condition::Has(M86)], then: Consequence::Gates(G429) },
-            Rule { when: &[Condition::Has(M66), Condition::Has(M87)], then: Consequence::Gates(G430) },
+            Rule { when: &[Condition::Has(M66), Condition::Has(M86)], then: Consequence::Gates(G434) },
+            Rule { when: &[Condition::Has(M66), Condition::Has(M87)], then: Consequence::Gates(G435) },
             Rule {
                 when: &[Condition::Has(M88)],
                 then: Consequence::Needs(&[Condition::HasNot(M89)], Fault::Illegal(M88)),
@@ -15336,10 +15591,10 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M87)],
                 then: Consequence::Needs(&[Condition::Has(M92)], Fault::Missing("scale_vec_size")),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
         ],
-        gates: G425,
+        gates: G430,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15348,12 +15603,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C333),
-            slot("cta_group", C102),
-            slot("kind", C340),
-            slot("block_scale", C251),
-            optional("scale_vec_size", C341),
-            optional("collector", C335),
+            slot("mma", C335),
+            slot("cta_group", C105),
+            slot("kind", C342),
+            slot("block_scale", C252),
+            optional("scale_vec_size", C343),
+            optional("collector", C337),
         ],
         ignored: &[],
         head: 1,
@@ -15367,8 +15622,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M66), Condition::Has(M86)], then: Consequence::Gates(G429) },
-            Rule { when: &[Condition::Has(M66), Condition::Has(M87)], then: Consequence::Gates(G430) },
+            Rule { when: &[Condition::Has(M66), Condition::Has(M86)], then: Consequence::Gates(G434) },
+            Rule { when: &[Condition::Has(M66), Condition::Has(M87)], then: Consequence::Gates(G435) },
             Rule {
                 when: &[Condition::Has(M88)],
                 then: Consequence::Needs(&[Condition::HasNot(M89)], Fault::Illegal(M88)),
@@ -15385,10 +15640,10 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M87)],
                 then: Consequence::Needs(&[Condition::Has(M92)], Fault::Missing("scale_vec_size")),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
         ],
-        gates: G425,
+        gates: G430,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15397,13 +15652,13 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C333),
-            slot("sp", C339),
-            slot("cta_group", C102),
-            slot("kind", C340),
-            slot("block_scale", C251),
-            optional("scale_vec_size", C341),
-            optional("collector", C335),
+            slot("mma", C335),
+            slot("sp", C341),
+            slot("cta_group", C105),
+            slot("kind", C342),
+            slot("block_scale", C252),
+            optional("scale_vec_size", C343),
+            optional("collector", C337),
         ],
         ignored: &[],
         head: 1,
@@ -15418,8 +15673,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M66), Condition::Has(M86)], then: Consequence::Gates(G429) },
-            Rule { when: &[Condition::Has(M66), Condition::Has(M87)], then: Consequence::Gates(G430) },
+            Rule { when: &[Condition::Has(M66), Condition::Has(M86)], then: Consequence::Gates(G434) },
+            Rule { when: &[Condition::Has(M66), Condition::Has(M87)], then: Consequence::Gates(G435) },
             Rule {
                 when: &[Condition::Has(M88)],
                 then: Consequence::Needs(&[Condition::HasNot(M89)], Fault::Illegal(M88)),
@@ -15436,10 +15691,10 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M87)],
                 then: Consequence::Needs(&[Condition::Has(M92)], Fault::Missing("scale_vec_size")),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
         ],
-        gates: G425,
+        gates: G430,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15448,13 +15703,13 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C333),
-            slot("sp", C339),
-            slot("cta_group", C102),
-            slot("kind", C340),
-            slot("block_scale", C251),
-            optional("scale_vec_size", C341),
-            optional("collector", C335),
+            slot("mma", C335),
+            slot("sp", C341),
+            slot("cta_group", C105),
+            slot("kind", C342),
+            slot("block_scale", C252),
+            optional("scale_vec_size", C343),
+            optional("collector", C337),
         ],
         ignored: &[],
         head: 1,
@@ -15469,8 +15724,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M66), Condition::Has(M86)], then: Consequence::Gates(G429) },
-            Rule { when: &[Condition::Has(M66), Condition::Has(M87)], then: Consequence::Gates(G430) },
+            Rule { when: &[Condition::Has(M66), Condition::Has(M86)], then: Consequence::Gates(G434) },
+            Rule { when: &[Condition::Has(M66), Condition::Has(M87)], then: Consequence::Gates(G435) },
             Rule {
                 when: &[Condition::Has(M88)],
                 then: Consequence::Needs(&[Condition::HasNot(M89)], Fault::Illegal(M88)),
@@ -15487,10 +15742,10 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M87)],
                 then: Consequence::Needs(&[Condition::Has(M92)], Fault::Missing("scale_vec_size")),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
         ],
-        gates: G425,
+        gates: G430,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15499,11 +15754,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.cta_group::1.kind{.buffer} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C333),
-            slot("ws", C342),
-            slot("cta_group::1", C336),
-            slot("kind", C334),
-            optional("buffer", C343),
+            slot("mma", C335),
+            slot("ws", C344),
+            slot("cta_group::1", C338),
+            slot("kind", C336),
+            optional("buffer", C345),
         ],
         ignored: &[],
         head: 2,
@@ -15515,8 +15770,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G424) }],
-        gates: G447,
+        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G429) }],
+        gates: G452,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15525,11 +15780,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.cta_group::1.kind{.buffer} [d-tmem], [a], b-desc:b64, idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C333),
-            slot("ws", C342),
-            slot("cta_group::1", C336),
-            slot("kind", C334),
-            optional("buffer", C343),
+            slot("mma", C335),
+            slot("ws", C344),
+            slot("cta_group::1", C338),
+            slot("kind", C336),
+            optional("buffer", C345),
         ],
         ignored: &[],
         head: 2,
@@ -15541,8 +15796,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G424) }],
-        gates: G447,
+        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G429) }],
+        gates: G452,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15551,12 +15806,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.sp.cta_group::1.kind{.buffer} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C333),
-            slot("ws", C342),
-            slot("sp", C339),
-            slot("cta_group::1", C336),
-            slot("kind", C334),
-            optional("buffer", C343),
+            slot("mma", C335),
+            slot("ws", C344),
+            slot("sp", C341),
+            slot("cta_group::1", C338),
+            slot("kind", C336),
+            optional("buffer", C345),
         ],
         ignored: &[],
         head: 2,
@@ -15569,8 +15824,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G424) }],
-        gates: G447,
+        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G429) }],
+        gates: G452,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15579,12 +15834,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.sp.cta_group::1.kind{.buffer} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C333),
-            slot("ws", C342),
-            slot("sp", C339),
-            slot("cta_group::1", C336),
-            slot("kind", C334),
-            optional("buffer", C343),
+            slot("mma", C335),
+            slot("ws", C344),
+            slot("sp", C341),
+            slot("cta_group::1", C338),
+            slot("kind", C336),
+            optional("buffer", C345),
         ],
         ignored: &[],
         head: 2,
@@ -15597,8 +15852,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G424) }],
-        gates: G447,
+        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G429) }],
+        gates: G452,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15607,20 +15862,20 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.b64 [mbar]",
         section: "9.7.16.11.1",
         slots: &[
-            slot("commit", C344),
-            slot("cta_group", C102),
-            slot("mbarrier::arrive::one", C345),
-            optional("shared::cluster", C87),
-            slot("b64", C84),
+            slot("commit", C346),
+            slot("cta_group", C105),
+            slot("mbarrier::arrive::one", C347),
+            optional("shared::cluster", C90),
+            slot("b64", C87),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("mbar", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
         ],
-        gates: G448,
+        gates: G453,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCommit),
     },
@@ -15629,12 +15884,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.multicast.b64 [mbar], mask<in 0..65535>:u16",
         section: "9.7.16.11.1",
         slots: &[
-            slot("commit", C344),
-            slot("cta_group", C102),
-            slot("mbarrier::arrive::one", C345),
-            optional("shared::cluster", C87),
-            slot("multicast", C89),
-            slot("b64", C84),
+            slot("commit", C346),
+            slot("cta_group", C105),
+            slot("mbarrier::arrive::one", C347),
+            optional("shared::cluster", C90),
+            slot("multicast", C92),
+            slot("b64", C87),
         ],
         ignored: &[],
         head: 1,
@@ -15643,10 +15898,10 @@ pub static FORMS: &[Form] = &[
             read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G397) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
         ],
-        gates: G448,
+        gates: G453,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCommit),
     },
@@ -15654,12 +15909,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.order",
         section: "9.7.16.12.1",
-        slots: &[slot("order", C346)],
+        slots: &[slot("order", C348)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G449,
+        gates: G454,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorOrder),
     },
@@ -15668,12 +15923,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.replace.tile.field{.map_space}.b1024.type [a], value:type",
         section: "9.7.9.26.1",
         slots: &[
-            slot("replace", C347),
-            slot("tile", C101),
-            slot("field", C348),
-            optional("map_space", C349),
-            slot("b1024", C350),
-            slot("type", C26),
+            slot("replace", C349),
+            slot("tile", C104),
+            slot("field", C350),
+            optional("map_space", C351),
+            slot("b1024", C352),
+            slot("type", C30),
         ],
         ignored: &[],
         head: 1,
@@ -15687,9 +15942,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M94)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G450) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G455) },
         ],
-        gates: G451,
+        gates: G456,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapReplace),
     },
@@ -15698,12 +15953,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.replace.tile.field{.map_space}.b1024.type [a], ordinal<imm 0..4>:u32, value:type",
         section: "9.7.9.26.1",
         slots: &[
-            slot("replace", C347),
-            slot("tile", C101),
-            slot("field", C351),
-            optional("map_space", C349),
-            slot("b1024", C350),
-            slot("type", C26),
+            slot("replace", C349),
+            slot("tile", C104),
+            slot("field", C353),
+            optional("map_space", C351),
+            slot("b1024", C352),
+            slot("type", C30),
         ],
         ignored: &[],
         head: 1,
@@ -15722,7 +15977,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Types),
             },
         ],
-        gates: G451,
+        gates: G456,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapReplace),
     },
@@ -15731,14 +15986,14 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned [dst], [src], size<imm 128>:u32",
         section: "9.7.9.26.1",
         slots: &[
-            slot("cp_fenceproxy", C352),
-            slot("global", C19),
-            slot("shared::cta", C63),
-            slot("tensormap::generic", C158),
-            slot("release", C152),
-            slot("scope", C22),
-            slot("sync", C44),
-            slot("aligned", C51),
+            slot("cp_fenceproxy", C354),
+            slot("global", C23),
+            slot("shared::cta", C66),
+            slot("tensormap::generic", C159),
+            slot("release", C153),
+            slot("scope", C26),
+            slot("sync", C47),
+            slot("aligned", C54),
         ],
         ignored: &[],
         head: 1,
@@ -15748,7 +16003,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G452,
+        gates: G457,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapCopy),
     },
@@ -15756,12 +16011,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Testp,
         syntax: "testp.op.type p, a",
         section: "9.7.3.1",
-        slots: &[slot("op", C353), slot("type", C73)],
+        slots: &[slot("op", C355), slot("type", C76)],
         ignored: &[],
         head: 0,
         operands: &[write("p", Kind::Register, Ty::Fixed(Type::Pred)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G453,
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::testp"),
     },
@@ -15770,11 +16025,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex{.uni}.geom.v4.dtype.ctype d[|p].4, [texture]",
         section: "9.7.10.3",
         slots: &[
-            optional("uni", C59),
-            slot("geom", C354),
-            slot("v4", C71),
-            slot("dtype", C355),
-            slot("ctype", C356),
+            optional("uni", C62),
+            slot("geom", C356),
+            slot("v4", C74),
+            slot("dtype", C357),
+            slot("ctype", C358),
         ],
         ignored: &[],
         head: 0,
@@ -15783,7 +16038,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
             Rule {
                 when: &[Condition::Has(M99)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
@@ -15802,12 +16057,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.ctype d[|p].4, [texture]",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C357),
-            optional("uni", C59),
-            slot("geom", C354),
-            slot("v4", C71),
-            slot("dtype", C355),
-            slot("ctype", C356),
+            slot("base", C359),
+            optional("uni", C62),
+            slot("geom", C356),
+            slot("v4", C74),
+            slot("dtype", C357),
+            slot("ctype", C358),
         ],
         ignored: &[],
         head: 1,
@@ -15816,7 +16071,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
             Rule {
                 when: &[Condition::Has(M100)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M100)),
@@ -15826,7 +16081,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
             },
         ],
-        gates: G458,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15835,12 +16090,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], lod.braced:ctype",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C358),
-            optional("uni", C59),
-            slot("geom", C354),
-            slot("v4", C71),
-            slot("dtype", C355),
-            slot("ctype", C356),
+            slot("level", C360),
+            optional("uni", C62),
+            slot("geom", C356),
+            slot("v4", C74),
+            slot("dtype", C357),
+            slot("ctype", C358),
         ],
         ignored: &[],
         head: 1,
@@ -15850,7 +16105,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
             Rule {
                 when: &[Condition::Has(M101)],
                 then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
@@ -15864,7 +16119,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
             },
         ],
-        gates: G459,
+        gates: G464,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15873,12 +16128,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C359),
-            optional("uni", C59),
-            slot("geom", C354),
-            slot("v4", C71),
-            slot("dtype", C355),
-            slot("ctype", C356),
+            slot("grad", C361),
+            optional("uni", C62),
+            slot("geom", C356),
+            slot("v4", C74),
+            slot("dtype", C357),
+            slot("ctype", C358),
         ],
         ignored: &[],
         head: 1,
@@ -15889,8 +16144,8 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G465) },
             Rule {
                 when: &[Condition::Has(M101)],
                 then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
@@ -15904,7 +16159,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
             },
         ],
-        gates: G461,
+        gates: G466,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15913,11 +16168,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            optional("uni", C59),
-            slot("geom", C354),
-            slot("v4", C71),
-            slot("dtype", C355),
-            slot("ctype", C356),
+            optional("uni", C62),
+            slot("geom", C356),
+            slot("v4", C74),
+            slot("dtype", C357),
+            slot("ctype", C358),
         ],
         ignored: &[],
         head: 0,
@@ -15927,8 +16182,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G467) },
             Rule {
                 when: &[Condition::Has(M99)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
@@ -15947,12 +16202,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C357),
-            optional("uni", C59),
-            slot("geom", C354),
-            slot("v4", C71),
-            slot("dtype", C355),
-            slot("ctype", C356),
+            slot("base", C359),
+            optional("uni", C62),
+            slot("geom", C356),
+            slot("v4", C74),
+            slot("dtype", C357),
+            slot("ctype", C358),
         ],
         ignored: &[],
         head: 1,
@@ -15962,8 +16217,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G463) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G468) },
             Rule {
                 when: &[Condition::Has(M100)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M100)),
@@ -15973,7 +16228,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
             },
         ],
-        gates: G458,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -15982,12 +16237,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], lod.braced:ctype, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C358),
-            optional("uni", C59),
-            slot("geom", C354),
-            slot("v4", C71),
-            slot("dtype", C355),
-            slot("ctype", C356),
+            slot("level", C360),
+            optional("uni", C62),
+            slot("geom", C356),
+            slot("v4", C74),
+            slot("dtype", C357),
+            slot("ctype", C358),
         ],
         ignored: &[],
         head: 1,
@@ -15998,8 +16253,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G464) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G469) },
             Rule {
                 when: &[Condition::Has(M101)],
                 then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
@@ -16013,7 +16268,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
             },
         ],
-        gates: G459,
+        gates: G464,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16022,12 +16277,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C359),
-            optional("uni", C59),
-            slot("geom", C354),
-            slot("v4", C71),
-            slot("dtype", C355),
-            slot("ctype", C356),
+            slot("grad", C361),
+            optional("uni", C62),
+            slot("geom", C356),
+            slot("v4", C74),
+            slot("dtype", C357),
+            slot("ctype", C358),
         ],
         ignored: &[],
         head: 1,
@@ -16039,9 +16294,9 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G465) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G465) },
             Rule {
                 when: &[Condition::Has(M101)],
                 then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
@@ -16055,7 +16310,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
             },
         ],
-        gates: G461,
+        gates: G466,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16064,10 +16319,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tex{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            optional("uni", C59),
-            slot("geom", C360),
-            slot("v4", C71),
-            slot("dtype", C355),
+            optional("uni", C62),
+            slot("geom", C362),
+            slot("v4", C74),
+            slot("dtype", C357),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16078,8 +16333,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G467) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -16090,11 +16345,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C357),
-            optional("uni", C59),
-            slot("geom", C360),
-            slot("v4", C71),
-            slot("dtype", C355),
+            slot("base", C359),
+            optional("uni", C62),
+            slot("geom", C362),
+            slot("v4", C74),
+            slot("dtype", C357),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16105,10 +16360,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G463) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G468) },
         ],
-        gates: G458,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16117,11 +16372,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], lod.braced:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C358),
-            optional("uni", C59),
-            slot("geom", C360),
-            slot("v4", C71),
-            slot("dtype", C355),
+            slot("level", C360),
+            optional("uni", C62),
+            slot("geom", C362),
+            slot("v4", C74),
+            slot("dtype", C357),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16133,10 +16388,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G464) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G469) },
         ],
-        gates: G459,
+        gates: G464,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16145,11 +16400,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C359),
-            optional("uni", C59),
-            slot("geom", C360),
-            slot("v4", C71),
-            slot("dtype", C355),
+            slot("grad", C361),
+            optional("uni", C62),
+            slot("geom", C362),
+            slot("v4", C74),
+            slot("dtype", C357),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16162,11 +16417,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G465) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G465) },
         ],
-        gates: G461,
+        gates: G466,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16175,10 +16430,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tex{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            optional("uni", C59),
-            slot("geom", C360),
-            slot("v4", C71),
-            slot("dtype", C355),
+            optional("uni", C62),
+            slot("geom", C362),
+            slot("v4", C74),
+            slot("dtype", C357),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16190,8 +16445,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G467) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -16202,11 +16457,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C357),
-            optional("uni", C59),
-            slot("geom", C360),
-            slot("v4", C71),
-            slot("dtype", C355),
+            slot("base", C359),
+            optional("uni", C62),
+            slot("geom", C362),
+            slot("v4", C74),
+            slot("dtype", C357),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16218,10 +16473,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G463) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G468) },
         ],
-        gates: G458,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16230,11 +16485,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], lod.braced:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C358),
-            optional("uni", C59),
-            slot("geom", C360),
-            slot("v4", C71),
-            slot("dtype", C355),
+            slot("level", C360),
+            optional("uni", C62),
+            slot("geom", C362),
+            slot("v4", C74),
+            slot("dtype", C357),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16247,10 +16502,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G464) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G469) },
         ],
-        gates: G459,
+        gates: G464,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16259,11 +16514,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C359),
-            optional("uni", C59),
-            slot("geom", C360),
-            slot("v4", C71),
-            slot("dtype", C355),
+            slot("grad", C361),
+            optional("uni", C62),
+            slot("geom", C362),
+            slot("v4", C74),
+            slot("dtype", C357),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16277,11 +16532,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G465) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G465) },
         ],
-        gates: G461,
+        gates: G466,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16290,11 +16545,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex{.uni}.geom.v2.dtype.ctype d[|p].2, [texture]",
         section: "9.7.10.3",
         slots: &[
-            optional("uni", C59),
-            slot("geom", C354),
-            slot("v2", C361),
-            slot("dtype", C362),
-            slot("ctype", C356),
+            optional("uni", C62),
+            slot("geom", C356),
+            slot("v2", C363),
+            slot("dtype", C364),
+            slot("ctype", C358),
         ],
         ignored: &[],
         head: 0,
@@ -16303,7 +16558,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
             Rule {
                 when: &[Condition::Has(M99)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
@@ -16322,12 +16577,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.ctype d[|p].2, [texture]",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C357),
-            optional("uni", C59),
-            slot("geom", C354),
-            slot("v2", C361),
-            slot("dtype", C362),
-            slot("ctype", C356),
+            slot("base", C359),
+            optional("uni", C62),
+            slot("geom", C356),
+            slot("v2", C363),
+            slot("dtype", C364),
+            slot("ctype", C358),
         ],
         ignored: &[],
         head: 1,
@@ -16336,7 +16591,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
             Rule {
                 when: &[Condition::Has(M100)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M100)),
@@ -16346,7 +16601,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
             },
         ],
-        gates: G458,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16355,12 +16610,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], lod.braced:ctype",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C358),
-            optional("uni", C59),
-            slot("geom", C354),
-            slot("v2", C361),
-            slot("dtype", C362),
-            slot("ctype", C356),
+            slot("level", C360),
+            optional("uni", C62),
+            slot("geom", C356),
+            slot("v2", C363),
+            slot("dtype", C364),
+            slot("ctype", C358),
         ],
         ignored: &[],
         head: 1,
@@ -16370,7 +16625,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
             Rule {
                 when: &[Condition::Has(M101)],
                 then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
@@ -16384,7 +16639,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
             },
         ],
-        gates: G459,
+        gates: G464,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16393,12 +16648,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C359),
-            optional("uni", C59),
-            slot("geom", C354),
-            slot("v2", C361),
-            slot("dtype", C362),
-            slot("ctype", C356),
+            slot("grad", C361),
+            optional("uni", C62),
+            slot("geom", C356),
+            slot("v2", C363),
+            slot("dtype", C364),
+            slot("ctype", C358),
         ],
         ignored: &[],
         head: 1,
@@ -16409,8 +16664,8 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G465) },
             Rule {
                 when: &[Condition::Has(M101)],
                 then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
@@ -16424,7 +16679,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
             },
         ],
-        gates: G461,
+        gates: G466,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16433,11 +16688,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            optional("uni", C59),
-            slot("geom", C354),
-            slot("v2", C361),
-            slot("dtype", C362),
-            slot("ctype", C356),
+            optional("uni", C62),
+            slot("geom", C356),
+            slot("v2", C363),
+            slot("dtype", C364),
+            slot("ctype", C358),
         ],
         ignored: &[],
         head: 0,
@@ -16447,8 +16702,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G467) },
             Rule {
                 when: &[Condition::Has(M99)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
@@ -16467,12 +16722,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C357),
-            optional("uni", C59),
-            slot("geom", C354),
-            slot("v2", C361),
-            slot("dtype", C362),
-            slot("ctype", C356),
+            slot("base", C359),
+            optional("uni", C62),
+            slot("geom", C356),
+            slot("v2", C363),
+            slot("dtype", C364),
+            slot("ctype", C358),
         ],
         ignored: &[],
         head: 1,
@@ -16482,8 +16737,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G463) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G468) },
             Rule {
                 when: &[Condition::Has(M100)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M100)),
@@ -16493,7 +16748,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
             },
         ],
-        gates: G458,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16502,12 +16757,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], lod.braced:ctype, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C358),
-            optional("uni", C59),
-            slot("geom", C354),
-            slot("v2", C361),
-            slot("dtype", C362),
-            slot("ctype", C356),
+            slot("level", C360),
+            optional("uni", C62),
+            slot("geom", C356),
+            slot("v2", C363),
+            slot("dtype", C364),
+            slot("ctype", C358),
         ],
         ignored: &[],
         head: 1,
@@ -16518,8 +16773,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G464) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G469) },
             Rule {
                 when: &[Condition::Has(M101)],
                 then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
@@ -16533,7 +16788,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
             },
         ],
-        gates: G459,
+        gates: G464,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16542,12 +16797,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C359),
-            optional("uni", C59),
-            slot("geom", C354),
-            slot("v2", C361),
-            slot("dtype", C362),
-            slot("ctype", C356),
+            slot("grad", C361),
+            optional("uni", C62),
+            slot("geom", C356),
+            slot("v2", C363),
+            slot("dtype", C364),
+            slot("ctype", C358),
         ],
         ignored: &[],
         head: 1,
@@ -16559,9 +16814,9 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G465) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G465) },
             Rule {
                 when: &[Condition::Has(M101)],
                 then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
@@ -16575,7 +16830,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
             },
         ],
-        gates: G461,
+        gates: G466,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16584,10 +16839,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tex{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            optional("uni", C59),
-            slot("geom", C360),
-            slot("v2", C361),
-            slot("dtype", C362),
+            optional("uni", C62),
+            slot("geom", C362),
+            slot("v2", C363),
+            slot("dtype", C364),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16598,8 +16853,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G467) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -16610,11 +16865,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C357),
-            optional("uni", C59),
-            slot("geom", C360),
-            slot("v2", C361),
-            slot("dtype", C362),
+            slot("base", C359),
+            optional("uni", C62),
+            slot("geom", C362),
+            slot("v2", C363),
+            slot("dtype", C364),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16625,10 +16880,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G463) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G468) },
         ],
-        gates: G458,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16637,11 +16892,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], lod.braced:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C358),
-            optional("uni", C59),
-            slot("geom", C360),
-            slot("v2", C361),
-            slot("dtype", C362),
+            slot("level", C360),
+            optional("uni", C62),
+            slot("geom", C362),
+            slot("v2", C363),
+            slot("dtype", C364),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16653,10 +16908,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G464) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G469) },
         ],
-        gates: G459,
+        gates: G464,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16665,11 +16920,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C359),
-            optional("uni", C59),
-            slot("geom", C360),
-            slot("v2", C361),
-            slot("dtype", C362),
+            slot("grad", C361),
+            optional("uni", C62),
+            slot("geom", C362),
+            slot("v2", C363),
+            slot("dtype", C364),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16682,11 +16937,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G465) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G465) },
         ],
-        gates: G461,
+        gates: G466,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16695,10 +16950,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tex{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            optional("uni", C59),
-            slot("geom", C360),
-            slot("v2", C361),
-            slot("dtype", C362),
+            optional("uni", C62),
+            slot("geom", C362),
+            slot("v2", C363),
+            slot("dtype", C364),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16710,8 +16965,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G467) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -16722,11 +16977,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C357),
-            optional("uni", C59),
-            slot("geom", C360),
-            slot("v2", C361),
-            slot("dtype", C362),
+            slot("base", C359),
+            optional("uni", C62),
+            slot("geom", C362),
+            slot("v2", C363),
+            slot("dtype", C364),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16738,10 +16993,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G463) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G468) },
         ],
-        gates: G458,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16750,11 +17005,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], lod.braced:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C358),
-            optional("uni", C59),
-            slot("geom", C360),
-            slot("v2", C361),
-            slot("dtype", C362),
+            slot("level", C360),
+            optional("uni", C62),
+            slot("geom", C362),
+            slot("v2", C363),
+            slot("dtype", C364),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16767,10 +17022,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G464) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G469) },
         ],
-        gates: G459,
+        gates: G464,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16779,11 +17034,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C359),
-            optional("uni", C59),
-            slot("geom", C360),
-            slot("v2", C361),
-            slot("dtype", C362),
+            slot("grad", C361),
+            optional("uni", C62),
+            slot("geom", C362),
+            slot("v2", C363),
+            slot("dtype", C364),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16797,11 +17052,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G457) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G465) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G460) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G465) },
         ],
-        gates: G461,
+        gates: G466,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16810,11 +17065,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tld4{.uni}.component.geom.v4.dtype.f32 d[|p].4, [texture]",
         section: "9.7.10.4",
         slots: &[
-            optional("uni", C59),
-            slot("component", C363),
-            slot("geom", C364),
-            slot("v4", C71),
-            slot("dtype", C284),
+            optional("uni", C62),
+            slot("component", C365),
+            slot("geom", C366),
+            slot("v4", C74),
+            slot("dtype", C285),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16823,8 +17078,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
             read("texture", Kind::Texels, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G469) }],
-        gates: G470,
+        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G474) }],
+        gates: G475,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16833,11 +17088,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tld4{.uni}.component.geom.v4.dtype.f32 d[|p].4, [texture], e.geom:s32",
         section: "9.7.10.4",
         slots: &[
-            optional("uni", C59),
-            slot("component", C363),
-            slot("geom", C365),
-            slot("v4", C71),
-            slot("dtype", C284),
+            optional("uni", C62),
+            slot("component", C365),
+            slot("geom", C367),
+            slot("v4", C74),
+            slot("dtype", C285),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16847,8 +17102,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G469) }],
-        gates: G471,
+        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G474) }],
+        gates: G476,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16857,11 +17112,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tld4{.uni}.component.geom.v4.dtype.f32 d[|p].4, [texture], f.geom:f32",
         section: "9.7.10.4",
         slots: &[
-            optional("uni", C59),
-            slot("component", C363),
-            slot("geom", C365),
-            slot("v4", C71),
-            slot("dtype", C284),
+            optional("uni", C62),
+            slot("component", C365),
+            slot("geom", C367),
+            slot("v4", C74),
+            slot("dtype", C285),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16871,8 +17126,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G469) }],
-        gates: G471,
+        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G474) }],
+        gates: G476,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16881,11 +17136,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tld4{.uni}.component.geom.v4.dtype.f32 d[|p].4, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.4",
         slots: &[
-            optional("uni", C59),
-            slot("component", C363),
-            slot("geom", C365),
-            slot("v4", C71),
-            slot("dtype", C284),
+            optional("uni", C62),
+            slot("component", C365),
+            slot("geom", C367),
+            slot("v4", C74),
+            slot("dtype", C285),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16896,8 +17151,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G469) }],
-        gates: G471,
+        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G474) }],
+        gates: G476,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16918,7 +17173,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Txq,
         syntax: "txq.query.b32 d, [texref]",
         section: "9.7.10.5",
-        slots: &[slot("query", C366), slot("b32", C6)],
+        slots: &[slot("query", C368), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("texref", Kind::Handle, Ty::None)],
@@ -16931,7 +17186,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Txq,
         syntax: "txq.level.query.b32 d, [texref], lod:s32",
         section: "9.7.10.5",
-        slots: &[slot("level", C358), slot("query", C367), slot("b32", C6)],
+        slots: &[slot("level", C360), slot("query", C369), slot("b32", C6)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -16940,7 +17195,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G474,
+        gates: G479,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Txq),
     },
@@ -16948,7 +17203,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vabsdiff,
         syntax: "vabsdiff.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C147), slot("atype", C147), slot("btype", C147), optional("sat", C8)],
+        slots: &[slot("dtype", C148), slot("atype", C148), slot("btype", C148), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -16957,7 +17212,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G475,
+        gates: G480,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -16965,7 +17220,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vabsdiff,
         syntax: "vabsdiff.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C147), slot("atype", C147), slot("btype", C147), optional("sat", C8)],
+        slots: &[slot("dtype", C148), slot("atype", C148), slot("btype", C148), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -16975,7 +17230,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G475,
+        gates: G480,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -16984,11 +17239,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vabsdiff.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
-            slot("dtype", C147),
-            slot("atype", C147),
-            slot("btype", C147),
+            slot("dtype", C148),
+            slot("atype", C148),
+            slot("btype", C148),
             optional("sat", C8),
-            slot("op2", C39),
+            slot("op2", C43),
         ],
         ignored: &[],
         head: 0,
@@ -16999,7 +17254,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G475,
+        gates: G480,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -17008,178 +17263,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vabsdiff2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C147),
-            slot("atype", C147),
-            slot("btype", C147),
+            slot("dtype", C148),
+            slot("atype", C148),
+            slot("btype", C148),
             optional("sat", C8),
-            optional("add", C31),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::HalfMask)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Halves)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Halves)),
-            read("c", Kind::Source, Ty::Pick(0)),
-        ],
-        rules: &[Rule {
-            when: &[Condition::Has(M25)],
-            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
-        }],
-        gates: G476,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::absdiff2"),
-    },
-    Form {
-        opcode: Opcode::Vabsdiff4,
-        syntax: "vabsdiff4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
-        section: "9.7.18.2.3",
-        slots: &[
-            slot("dtype", C147),
-            slot("atype", C147),
-            slot("btype", C147),
-            optional("sat", C8),
-            optional("add", C31),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::ByteMask)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Bytes)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Bytes)),
-            read("c", Kind::Source, Ty::Pick(0)),
-        ],
-        rules: &[Rule {
-            when: &[Condition::Has(M25)],
-            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
-        }],
-        gates: G477,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::absdiff4"),
-    },
-    Form {
-        opcode: Opcode::Vadd,
-        syntax: "vadd.dtype.atype.btype{.sat} d, a.part, b.part",
-        section: "9.7.18.1.1",
-        slots: &[slot("dtype", C147), slot("atype", C147), slot("btype", C147), optional("sat", C8)],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
-        ],
-        rules: &[],
-        gates: G478,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::add"),
-    },
-    Form {
-        opcode: Opcode::Vadd,
-        syntax: "vadd.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
-        section: "9.7.18.1.1",
-        slots: &[slot("dtype", C147), slot("atype", C147), slot("btype", C147), optional("sat", C8)],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
-            read("c", Kind::Source, Ty::Pick(0)),
-        ],
-        rules: &[],
-        gates: G478,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::add"),
-    },
-    Form {
-        opcode: Opcode::Vadd,
-        syntax: "vadd.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
-        section: "9.7.18.1.1",
-        slots: &[
-            slot("dtype", C147),
-            slot("atype", C147),
-            slot("btype", C147),
-            optional("sat", C8),
-            slot("op2", C39),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
-            read("c", Kind::Source, Ty::Pick(0)),
-        ],
-        rules: &[],
-        gates: G478,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::add"),
-    },
-    Form {
-        opcode: Opcode::Vadd2,
-        syntax: "vadd2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
-        section: "9.7.18.2.1",
-        slots: &[
-            slot("dtype", C147),
-            slot("atype", C147),
-            slot("btype", C147),
-            optional("sat", C8),
-            optional("add", C31),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::HalfMask)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Halves)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Halves)),
-            read("c", Kind::Source, Ty::Pick(0)),
-        ],
-        rules: &[Rule {
-            when: &[Condition::Has(M25)],
-            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
-        }],
-        gates: G479,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::add2"),
-    },
-    Form {
-        opcode: Opcode::Vadd4,
-        syntax: "vadd4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
-        section: "9.7.18.2.3",
-        slots: &[
-            slot("dtype", C147),
-            slot("atype", C147),
-            slot("btype", C147),
-            optional("sat", C8),
-            optional("add", C31),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::ByteMask)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Bytes)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Bytes)),
-            read("c", Kind::Source, Ty::Pick(0)),
-        ],
-        rules: &[Rule {
-            when: &[Condition::Has(M25)],
-            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
-        }],
-        gates: G480,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::add4"),
-    },
-    Form {
-        opcode: Opcode::Vavrg2,
-        syntax: "vavrg2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
-        section: "9.7.18.2.1",
-        slots: &[
-            slot("dtype", C147),
-            slot("atype", C147),
-            slot("btype", C147),
-            optional("sat", C8),
-            optional("add", C31),
+            optional("add", C35),
         ],
         ignored: &[],
         head: 0,
@@ -17195,18 +17283,18 @@ pub static FORMS: &[Form] = &[
         }],
         gates: G481,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::avrg2"),
+        action: Action::Pure("video::absdiff2"),
     },
     Form {
-        opcode: Opcode::Vavrg4,
-        syntax: "vavrg4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
+        opcode: Opcode::Vabsdiff4,
+        syntax: "vabsdiff4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C147),
-            slot("atype", C147),
-            slot("btype", C147),
+            slot("dtype", C148),
+            slot("atype", C148),
+            slot("btype", C148),
             optional("sat", C8),
-            optional("add", C31),
+            optional("add", C35),
         ],
         ignored: &[],
         head: 0,
@@ -17222,6 +17310,173 @@ pub static FORMS: &[Form] = &[
         }],
         gates: G482,
         carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("video::absdiff4"),
+    },
+    Form {
+        opcode: Opcode::Vadd,
+        syntax: "vadd.dtype.atype.btype{.sat} d, a.part, b.part",
+        section: "9.7.18.1.1",
+        slots: &[slot("dtype", C148), slot("atype", C148), slot("btype", C148), optional("sat", C8)],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+        ],
+        rules: &[],
+        gates: G483,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("video::add"),
+    },
+    Form {
+        opcode: Opcode::Vadd,
+        syntax: "vadd.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
+        section: "9.7.18.1.1",
+        slots: &[slot("dtype", C148), slot("atype", C148), slot("btype", C148), optional("sat", C8)],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            read("c", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[],
+        gates: G483,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("video::add"),
+    },
+    Form {
+        opcode: Opcode::Vadd,
+        syntax: "vadd.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
+        section: "9.7.18.1.1",
+        slots: &[
+            slot("dtype", C148),
+            slot("atype", C148),
+            slot("btype", C148),
+            optional("sat", C8),
+            slot("op2", C43),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            read("c", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[],
+        gates: G483,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("video::add"),
+    },
+    Form {
+        opcode: Opcode::Vadd2,
+        syntax: "vadd2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
+        section: "9.7.18.2.1",
+        slots: &[
+            slot("dtype", C148),
+            slot("atype", C148),
+            slot("btype", C148),
+            optional("sat", C8),
+            optional("add", C35),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::HalfMask)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Halves)),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Halves)),
+            read("c", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M25)],
+            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
+        }],
+        gates: G484,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("video::add2"),
+    },
+    Form {
+        opcode: Opcode::Vadd4,
+        syntax: "vadd4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
+        section: "9.7.18.2.3",
+        slots: &[
+            slot("dtype", C148),
+            slot("atype", C148),
+            slot("btype", C148),
+            optional("sat", C8),
+            optional("add", C35),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::ByteMask)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Bytes)),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Bytes)),
+            read("c", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M25)],
+            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
+        }],
+        gates: G485,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("video::add4"),
+    },
+    Form {
+        opcode: Opcode::Vavrg2,
+        syntax: "vavrg2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
+        section: "9.7.18.2.1",
+        slots: &[
+            slot("dtype", C148),
+            slot("atype", C148),
+            slot("btype", C148),
+            optional("sat", C8),
+            optional("add", C35),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::HalfMask)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Halves)),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Halves)),
+            read("c", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M25)],
+            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
+        }],
+        gates: G486,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("video::avrg2"),
+    },
+    Form {
+        opcode: Opcode::Vavrg4,
+        syntax: "vavrg4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
+        section: "9.7.18.2.3",
+        slots: &[
+            slot("dtype", C148),
+            slot("atype", C148),
+            slot("btype", C148),
+            optional("sat", C8),
+            optional("add", C35),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::ByteMask)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Bytes)),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Bytes)),
+            read("c", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M25)],
+            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
+        }],
+        gates: G487,
+        carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg4"),
     },
     Form {
@@ -17229,11 +17484,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vmad.dtype.atype.btype{.sat}{.scale} d, {-}a.part, {-}b.part, {-}c",
         section: "9.7.18.1.3",
         slots: &[
-            slot("dtype", C147),
-            slot("atype", C147),
-            slot("btype", C147),
+            slot("dtype", C148),
+            slot("atype", C148),
+            slot("btype", C148),
             optional("sat", C8),
-            optional("scale", C368),
+            optional("scale", C370),
         ],
         ignored: &[],
         head: 0,
@@ -17244,7 +17499,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)).negatable(),
         ],
         rules: &[],
-        gates: G483,
+        gates: G488,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -17253,12 +17508,12 @@ pub static FORMS: &[Form] = &[
         syntax: "vmad.dtype.atype.btype.po{.sat}{.scale} d, a.part, b.part, c",
         section: "9.7.18.1.3",
         slots: &[
-            slot("dtype", C147),
-            slot("atype", C147),
-            slot("btype", C147),
-            slot("po", C369),
+            slot("dtype", C148),
+            slot("atype", C148),
+            slot("btype", C148),
+            slot("po", C371),
             optional("sat", C8),
-            optional("scale", C368),
+            optional("scale", C370),
         ],
         ignored: &[],
         head: 0,
@@ -17269,7 +17524,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G483,
+        gates: G488,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -17277,7 +17532,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vmax,
         syntax: "vmax.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C147), slot("atype", C147), slot("btype", C147), optional("sat", C8)],
+        slots: &[slot("dtype", C148), slot("atype", C148), slot("btype", C148), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17286,7 +17541,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G484,
+        gates: G489,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -17294,7 +17549,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vmax,
         syntax: "vmax.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C147), slot("atype", C147), slot("btype", C147), optional("sat", C8)],
+        slots: &[slot("dtype", C148), slot("atype", C148), slot("btype", C148), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17304,7 +17559,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G484,
+        gates: G489,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -17313,11 +17568,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vmax.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
-            slot("dtype", C147),
-            slot("atype", C147),
-            slot("btype", C147),
+            slot("dtype", C148),
+            slot("atype", C148),
+            slot("btype", C148),
             optional("sat", C8),
-            slot("op2", C39),
+            slot("op2", C43),
         ],
         ignored: &[],
         head: 0,
@@ -17328,7 +17583,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G484,
+        gates: G489,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -17337,11 +17592,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vmax2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C147),
-            slot("atype", C147),
-            slot("btype", C147),
+            slot("dtype", C148),
+            slot("atype", C148),
+            slot("btype", C148),
             optional("sat", C8),
-            optional("add", C31),
+            optional("add", C35),
         ],
         ignored: &[],
         head: 0,
@@ -17355,7 +17610,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M25)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G485,
+        gates: G490,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max2"),
     },
@@ -17364,11 +17619,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vmax4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C147),
-            slot("atype", C147),
-            slot("btype", C147),
+            slot("dtype", C148),
+            slot("atype", C148),
+            slot("btype", C148),
             optional("sat", C8),
-            optional("add", C31),
+            optional("add", C35),
         ],
         ignored: &[],
         head: 0,
@@ -17382,7 +17637,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M25)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G486,
+        gates: G491,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max4"),
     },
@@ -17390,7 +17645,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vmin,
         syntax: "vmin.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C147), slot("atype", C147), slot("btype", C147), optional("sat", C8)],
+        slots: &[slot("dtype", C148), slot("atype", C148), slot("btype", C148), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17399,7 +17654,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G487,
+        gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -17407,7 +17662,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vmin,
         syntax: "vmin.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C147), slot("atype", C147), slot("btype", C147), optional("sat", C8)],
+        slots: &[slot("dtype", C148), slot("atype", C148), slot("btype", C148), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17417,7 +17672,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G487,
+        gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -17426,11 +17681,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vmin.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
-            slot("dtype", C147),
-            slot("atype", C147),
-            slot("btype", C147),
+            slot("dtype", C148),
+            slot("atype", C148),
+            slot("btype", C148),
             optional("sat", C8),
-            slot("op2", C39),
+            slot("op2", C43),
         ],
         ignored: &[],
         head: 0,
@@ -17441,7 +17696,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G487,
+        gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -17450,11 +17705,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vmin2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C147),
-            slot("atype", C147),
-            slot("btype", C147),
+            slot("dtype", C148),
+            slot("atype", C148),
+            slot("btype", C148),
             optional("sat", C8),
-            optional("add", C31),
+            optional("add", C35),
         ],
         ignored: &[],
         head: 0,
@@ -17468,7 +17723,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M25)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G488,
+        gates: G493,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min2"),
     },
@@ -17477,11 +17732,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vmin4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C147),
-            slot("atype", C147),
-            slot("btype", C147),
+            slot("dtype", C148),
+            slot("atype", C148),
+            slot("btype", C148),
             optional("sat", C8),
-            optional("add", C31),
+            optional("add", C35),
         ],
         ignored: &[],
         head: 0,
@@ -17495,7 +17750,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M25)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G489,
+        gates: G494,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min4"),
     },
@@ -17503,15 +17758,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.mode.pred d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("mode", C370), slot("pred", C49)],
+        slots: &[slot("mode", C372), slot("pred", C52)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G490) }],
-        gates: G491,
+        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G495) }],
+        gates: G496,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -17519,15 +17774,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.ballot.b32 d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("ballot", C371), slot("b32", C6)],
+        slots: &[slot("ballot", C373), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G490) }],
-        gates: G491,
+        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G495) }],
+        gates: G496,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -17535,7 +17790,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.sync.mode.pred d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C44), slot("mode", C370), slot("pred", C49)],
+        slots: &[slot("sync", C47), slot("mode", C372), slot("pred", C52)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17543,8 +17798,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G490) }],
-        gates: G492,
+        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G495) }],
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -17552,7 +17807,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.sync.ballot.b32 d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C44), slot("ballot", C371), slot("b32", C6)],
+        slots: &[slot("sync", C47), slot("ballot", C373), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17560,8 +17815,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G490) }],
-        gates: G492,
+        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G495) }],
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -17569,7 +17824,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp d:u32, a.part, b.part",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C147), slot("btype", C147), slot("CmpOp", C283)],
+        slots: &[slot("atype", C148), slot("btype", C148), slot("CmpOp", C284)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17587,7 +17842,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
             },
         ],
-        gates: G493,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -17595,7 +17850,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp d.part:u32, a.part, b.part, c:u32",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C147), slot("btype", C147), slot("CmpOp", C283)],
+        slots: &[slot("atype", C148), slot("btype", C148), slot("CmpOp", C284)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17614,7 +17869,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
             },
         ],
-        gates: G493,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -17622,7 +17877,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp.op2 d.part:u32, a.part, b.part, c:u32",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C147), slot("btype", C147), slot("CmpOp", C283), slot("op2", C39)],
+        slots: &[slot("atype", C148), slot("btype", C148), slot("CmpOp", C284), slot("op2", C43)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17641,7 +17896,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
             },
         ],
-        gates: G493,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -17649,7 +17904,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset2,
         syntax: "vset2.atype.btype.CmpOp{.add} d.halfmask:u32, a.halves, b.halves, c:u32",
         section: "9.7.18.2.2",
-        slots: &[slot("atype", C147), slot("btype", C147), slot("CmpOp", C283), optional("add", C31)],
+        slots: &[slot("atype", C148), slot("btype", C148), slot("CmpOp", C284), optional("add", C35)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17669,7 +17924,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
             },
         ],
-        gates: G494,
+        gates: G499,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set2"),
     },
@@ -17677,7 +17932,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset4,
         syntax: "vset4.atype.btype.CmpOp{.add} d.bytemask:u32, a.bytes, b.bytes, c:u32",
         section: "9.7.18.2.4",
-        slots: &[slot("atype", C147), slot("btype", C147), slot("CmpOp", C283), optional("add", C31)],
+        slots: &[slot("atype", C148), slot("btype", C148), slot("CmpOp", C284), optional("add", C35)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17697,7 +17952,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
             },
         ],
-        gates: G495,
+        gates: G500,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set4"),
     },
@@ -17706,11 +17961,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vshl.dtype.atype.btype{.sat}.mode d, a.part, b.part",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C147),
-            slot("atype", C147),
-            slot("btype", C147),
+            slot("dtype", C148),
+            slot("atype", C148),
+            slot("btype", C148),
             optional("sat", C8),
-            slot("mode", C58),
+            slot("mode", C61),
         ],
         ignored: &[],
         head: 0,
@@ -17723,7 +17978,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T30)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G496,
+        gates: G501,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -17732,11 +17987,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vshl.dtype.atype.btype{.sat}.mode d.part, a.part, b.part, c",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C147),
-            slot("atype", C147),
-            slot("btype", C147),
+            slot("dtype", C148),
+            slot("atype", C148),
+            slot("btype", C148),
             optional("sat", C8),
-            slot("mode", C58),
+            slot("mode", C61),
         ],
         ignored: &[],
         head: 0,
@@ -17750,7 +18005,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T30)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G496,
+        gates: G501,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -17759,12 +18014,12 @@ pub static FORMS: &[Form] = &[
         syntax: "vshl.dtype.atype.btype{.sat}.mode.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C147),
-            slot("atype", C147),
-            slot("btype", C147),
+            slot("dtype", C148),
+            slot("atype", C148),
+            slot("btype", C148),
             optional("sat", C8),
-            slot("mode", C58),
-            slot("op2", C39),
+            slot("mode", C61),
+            slot("op2", C43),
         ],
         ignored: &[],
         head: 0,
@@ -17778,7 +18033,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T30)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G496,
+        gates: G501,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -17787,11 +18042,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vshr.dtype.atype.btype{.sat}.mode d, a.part, b.part",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C147),
-            slot("atype", C147),
-            slot("btype", C147),
+            slot("dtype", C148),
+            slot("atype", C148),
+            slot("btype", C148),
             optional("sat", C8),
-            slot("mode", C58),
+            slot("mode", C61),
         ],
         ignored: &[],
         head: 0,
@@ -17804,7 +18059,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T30)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G497,
+        gates: G502,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -17813,11 +18068,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vshr.dtype.atype.btype{.sat}.mode d.part, a.part, b.part, c",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C147),
-            slot("atype", C147),
-            slot("btype", C147),
+            slot("dtype", C148),
+            slot("atype", C148),
+            slot("btype", C148),
             optional("sat", C8),
-            slot("mode", C58),
+            slot("mode", C61),
         ],
         ignored: &[],
         head: 0,
@@ -17831,7 +18086,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T30)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G497,
+        gates: G502,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -17840,12 +18095,12 @@ pub static FORMS: &[Form] = &[
         syntax: "vshr.dtype.atype.btype{.sat}.mode.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C147),
-            slot("atype", C147),
-            slot("btype", C147),
+            slot("dtype", C148),
+            slot("atype", C148),
+            slot("btype", C148),
             optional("sat", C8),
-            slot("mode", C58),
-            slot("op2", C39),
+            slot("mode", C61),
+            slot("op2", C43),
         ],
         ignored: &[],
         head: 0,
@@ -17859,7 +18114,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T30)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G497,
+        gates: G502,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -17867,7 +18122,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vsub,
         syntax: "vsub.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C147), slot("atype", C147), slot("btype", C147), optional("sat", C8)],
+        slots: &[slot("dtype", C148), slot("atype", C148), slot("btype", C148), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17876,7 +18131,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G498,
+        gates: G503,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -17884,7 +18139,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vsub,
         syntax: "vsub.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C147), slot("atype", C147), slot("btype", C147), optional("sat", C8)],
+        slots: &[slot("dtype", C148), slot("atype", C148), slot("btype", C148), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17894,7 +18149,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G498,
+        gates: G503,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -17903,11 +18158,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vsub.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
-            slot("dtype", C147),
-            slot("atype", C147),
-            slot("btype", C147),
+            slot("dtype", C148),
+            slot("atype", C148),
+            slot("btype", C148),
             optional("sat", C8),
-            slot("op2", C39),
+            slot("op2", C43),
         ],
         ignored: &[],
         head: 0,
@@ -17918,7 +18173,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G498,
+        gates: G503,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -17927,11 +18182,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vsub2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C147),
-            slot("atype", C147),
-            slot("btype", C147),
+            slot("dtype", C148),
+            slot("atype", C148),
+            slot("btype", C148),
             optional("sat", C8),
-            optional("add", C31),
+            optional("add", C35),
         ],
         ignored: &[],
         head: 0,
@@ -17945,7 +18200,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M25)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G499,
+        gates: G504,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub2"),
     },
@@ -17954,11 +18209,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vsub4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C147),
-            slot("atype", C147),
-            slot("btype", C147),
+            slot("dtype", C148),
+            slot("atype", C148),
+            slot("btype", C148),
             optional("sat", C8),
-            optional("add", C31),
+            optional("add", C35),
         ],
         ignored: &[],
         head: 0,
@@ -17972,7 +18227,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M25)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G500,
+        gates: G505,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub4"),
     },
@@ -17981,13 +18236,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C372),
-            slot("sync", C44),
-            optional("aligned", C51),
-            slot("shape", C373),
-            slot("dtype", C226),
-            slot("atype", C121),
-            slot("btype", C121),
+            slot("mma_async", C374),
+            slot("sync", C47),
+            optional("aligned", C54),
+            slot("shape", C375),
+            slot("dtype", C227),
+            slot("atype", C124),
+            slot("btype", C124),
         ],
         ignored: &[],
         head: 1,
@@ -18002,7 +18257,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G501,
+        gates: G506,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18011,13 +18266,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C372),
-            slot("sync", C44),
-            optional("aligned", C51),
-            slot("shape", C373),
-            slot("dtype", C226),
-            slot("atype", C121),
-            slot("btype", C121),
+            slot("mma_async", C374),
+            slot("sync", C47),
+            optional("aligned", C54),
+            slot("shape", C375),
+            slot("dtype", C227),
+            slot("atype", C124),
+            slot("btype", C124),
         ],
         ignored: &[],
         head: 1,
@@ -18031,7 +18286,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G501,
+        gates: G506,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18040,13 +18295,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C372),
-            slot("sync", C44),
-            optional("aligned", C51),
-            slot("shape", C373),
+            slot("mma_async", C374),
+            slot("sync", C47),
+            optional("aligned", C54),
+            slot("shape", C375),
             slot("dtype", C1),
-            slot("atype", C122),
-            slot("btype", C122),
+            slot("atype", C125),
+            slot("btype", C125),
         ],
         ignored: &[],
         head: 1,
@@ -18061,7 +18316,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G501,
+        gates: G506,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18070,13 +18325,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C372),
-            slot("sync", C44),
-            optional("aligned", C51),
-            slot("shape", C373),
+            slot("mma_async", C374),
+            slot("sync", C47),
+            optional("aligned", C54),
+            slot("shape", C375),
             slot("dtype", C1),
-            slot("atype", C122),
-            slot("btype", C122),
+            slot("atype", C125),
+            slot("btype", C125),
         ],
         ignored: &[],
         head: 1,
@@ -18090,7 +18345,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G501,
+        gates: G506,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18099,13 +18354,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C372),
-            slot("sync", C44),
-            optional("aligned", C51),
-            slot("shape", C374),
+            slot("mma_async", C374),
+            slot("sync", C47),
+            optional("aligned", C54),
+            slot("shape", C376),
             slot("dtype", C1),
-            slot("atype", C127),
-            slot("btype", C127),
+            slot("atype", C130),
+            slot("btype", C130),
         ],
         ignored: &[],
         head: 1,
@@ -18118,7 +18373,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G501,
+        gates: G506,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18127,13 +18382,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C372),
-            slot("sync", C44),
-            optional("aligned", C51),
-            slot("shape", C374),
+            slot("mma_async", C374),
+            slot("sync", C47),
+            optional("aligned", C54),
+            slot("shape", C376),
             slot("dtype", C1),
-            slot("atype", C127),
-            slot("btype", C127),
+            slot("atype", C130),
+            slot("btype", C130),
         ],
         ignored: &[],
         head: 1,
@@ -18146,7 +18401,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G501,
+        gates: G506,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18155,13 +18410,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C372),
-            slot("sync", C44),
-            optional("aligned", C51),
-            slot("shape", C375),
-            slot("dtype", C226),
-            slot("atype", C241),
-            slot("btype", C241),
+            slot("mma_async", C374),
+            slot("sync", C47),
+            optional("aligned", C54),
+            slot("shape", C377),
+            slot("dtype", C227),
+            slot("atype", C242),
+            slot("btype", C242),
         ],
         ignored: &[],
         head: 1,
@@ -18174,7 +18429,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G502,
+        gates: G507,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18183,13 +18438,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C372),
-            slot("sync", C44),
-            optional("aligned", C51),
-            slot("shape", C375),
-            slot("dtype", C226),
-            slot("atype", C241),
-            slot("btype", C241),
+            slot("mma_async", C374),
+            slot("sync", C47),
+            optional("aligned", C54),
+            slot("shape", C377),
+            slot("dtype", C227),
+            slot("atype", C242),
+            slot("btype", C242),
         ],
         ignored: &[],
         head: 1,
@@ -18202,7 +18457,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G502,
+        gates: G507,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18211,14 +18466,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C372),
-            slot("sync", C44),
-            optional("aligned", C51),
-            slot("shape", C376),
-            optional("satfinite", C125),
+            slot("mma_async", C374),
+            slot("sync", C47),
+            optional("aligned", C54),
+            slot("shape", C378),
+            optional("satfinite", C128),
             slot("dtype", C13),
-            slot("atype", C377),
-            slot("btype", C377),
+            slot("atype", C379),
+            slot("btype", C379),
         ],
         ignored: &[],
         head: 1,
@@ -18231,22 +18486,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T26)],
-                then: Consequence::Gates(G503),
+                then: Consequence::Gates(G508),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G503),
+                then: Consequence::Gates(G508),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G504),
+                then: Consequence::Gates(G509),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T26)],
-                then: Consequence::Gates(G504),
+                then: Consequence::Gates(G509),
             },
         ],
-        gates: G505,
+        gates: G510,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18255,14 +18510,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C372),
-            slot("sync", C44),
-            optional("aligned", C51),
-            slot("shape", C376),
-            optional("satfinite", C125),
+            slot("mma_async", C374),
+            slot("sync", C47),
+            optional("aligned", C54),
+            slot("shape", C378),
+            optional("satfinite", C128),
             slot("dtype", C13),
-            slot("atype", C377),
-            slot("btype", C377),
+            slot("atype", C379),
+            slot("btype", C379),
         ],
         ignored: &[],
         head: 1,
@@ -18275,22 +18530,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T26)],
-                then: Consequence::Gates(G503),
+                then: Consequence::Gates(G508),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G503),
+                then: Consequence::Gates(G508),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G504),
+                then: Consequence::Gates(G509),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T26)],
-                then: Consequence::Gates(G504),
+                then: Consequence::Gates(G509),
             },
         ],
-        gates: G505,
+        gates: G510,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18299,15 +18554,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype.and.popc d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C372),
-            slot("sync", C44),
-            optional("aligned", C51),
-            slot("shape", C378),
+            slot("mma_async", C374),
+            slot("sync", C47),
+            optional("aligned", C54),
+            slot("shape", C380),
             slot("dtype", C13),
-            slot("atype", C237),
-            slot("btype", C237),
-            slot("and", C379),
-            slot("popc", C47),
+            slot("atype", C238),
+            slot("btype", C238),
+            slot("and", C381),
+            slot("popc", C50),
         ],
         ignored: &[],
         head: 1,
@@ -18318,7 +18573,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G506,
+        gates: G511,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18327,15 +18582,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype.and.popc d.frag, a.frag, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C372),
-            slot("sync", C44),
-            optional("aligned", C51),
-            slot("shape", C378),
+            slot("mma_async", C374),
+            slot("sync", C47),
+            optional("aligned", C54),
+            slot("shape", C380),
             slot("dtype", C13),
-            slot("atype", C237),
-            slot("btype", C237),
-            slot("and", C379),
-            slot("popc", C47),
+            slot("atype", C238),
+            slot("btype", C238),
+            slot("and", C381),
+            slot("popc", C50),
         ],
         ignored: &[],
         head: 1,
@@ -18346,7 +18601,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G506,
+        gates: G511,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18355,14 +18610,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C372),
-            slot("sp", C339),
-            slot("sync", C44),
-            optional("aligned", C51),
-            slot("shape", C375),
-            slot("dtype", C226),
-            slot("atype", C121),
-            slot("btype", C121),
+            slot("mma_async", C374),
+            slot("sp", C341),
+            slot("sync", C47),
+            optional("aligned", C54),
+            slot("shape", C377),
+            slot("dtype", C227),
+            slot("atype", C124),
+            slot("btype", C124),
         ],
         ignored: &[],
         head: 1,
@@ -18379,7 +18634,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G507,
+        gates: G512,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18388,14 +18643,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C372),
-            slot("sp", C339),
-            slot("sync", C44),
-            optional("aligned", C51),
-            slot("shape", C375),
-            slot("dtype", C226),
-            slot("atype", C121),
-            slot("btype", C121),
+            slot("mma_async", C374),
+            slot("sp", C341),
+            slot("sync", C47),
+            optional("aligned", C54),
+            slot("shape", C377),
+            slot("dtype", C227),
+            slot("atype", C124),
+            slot("btype", C124),
         ],
         ignored: &[],
         head: 1,
@@ -18411,7 +18666,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G507,
+        gates: G512,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18420,14 +18675,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C372),
-            slot("sp", C339),
-            slot("sync", C44),
-            optional("aligned", C51),
-            slot("shape", C375),
+            slot("mma_async", C374),
+            slot("sp", C341),
+            slot("sync", C47),
+            optional("aligned", C54),
+            slot("shape", C377),
             slot("dtype", C1),
-            slot("atype", C122),
-            slot("btype", C122),
+            slot("atype", C125),
+            slot("btype", C125),
         ],
         ignored: &[],
         head: 1,
@@ -18444,7 +18699,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G507,
+        gates: G512,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18453,14 +18708,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C372),
-            slot("sp", C339),
-            slot("sync", C44),
-            optional("aligned", C51),
-            slot("shape", C375),
+            slot("mma_async", C374),
+            slot("sp", C341),
+            slot("sync", C47),
+            optional("aligned", C54),
+            slot("shape", C377),
             slot("dtype", C1),
-            slot("atype", C122),
-            slot("btype", C122),
+            slot("atype", C125),
+            slot("btype", C125),
         ],
         ignored: &[],
         head: 1,
@@ -18476,7 +18731,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G507,
+        gates: G512,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18485,14 +18740,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C372),
-            slot("sp", C339),
-            slot("sync", C44),
-            optional("aligned", C51),
-            slot("shape", C373),
+            slot("mma_async", C374),
+            slot("sp", C341),
+            slot("sync", C47),
+            optional("aligned", C54),
+            slot("shape", C375),
             slot("dtype", C1),
-            slot("atype", C127),
-            slot("btype", C127),
+            slot("atype", C130),
+            slot("btype", C130),
         ],
         ignored: &[],
         head: 1,
@@ -18507,7 +18762,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G507,
+        gates: G512,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18516,14 +18771,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C372),
-            slot("sp", C339),
-            slot("sync", C44),
-            optional("aligned", C51),
-            slot("shape", C373),
+            slot("mma_async", C374),
+            slot("sp", C341),
+            slot("sync", C47),
+            optional("aligned", C54),
+            slot("shape", C375),
             slot("dtype", C1),
-            slot("atype", C127),
-            slot("btype", C127),
+            slot("atype", C130),
+            slot("btype", C130),
         ],
         ignored: &[],
         head: 1,
@@ -18538,7 +18793,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G507,
+        gates: G512,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18547,14 +18802,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C372),
-            slot("sp", C339),
-            slot("sync", C44),
-            optional("aligned", C51),
-            slot("shape", C380),
-            slot("dtype", C226),
-            slot("atype", C241),
-            slot("btype", C241),
+            slot("mma_async", C374),
+            slot("sp", C341),
+            slot("sync", C47),
+            optional("aligned", C54),
+            slot("shape", C382),
+            slot("dtype", C227),
+            slot("atype", C242),
+            slot("btype", C242),
         ],
         ignored: &[],
         head: 1,
@@ -18569,7 +18824,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G508,
+        gates: G513,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18578,14 +18833,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C372),
-            slot("sp", C339),
-            slot("sync", C44),
-            optional("aligned", C51),
-            slot("shape", C380),
-            slot("dtype", C226),
-            slot("atype", C241),
-            slot("btype", C241),
+            slot("mma_async", C374),
+            slot("sp", C341),
+            slot("sync", C47),
+            optional("aligned", C54),
+            slot("shape", C382),
+            slot("dtype", C227),
+            slot("atype", C242),
+            slot("btype", C242),
         ],
         ignored: &[],
         head: 1,
@@ -18600,7 +18855,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G508,
+        gates: G513,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18609,15 +18864,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C372),
-            slot("sp", C339),
-            slot("sync", C44),
-            optional("aligned", C51),
-            slot("shape", C381),
-            optional("satfinite", C125),
+            slot("mma_async", C374),
+            slot("sp", C341),
+            slot("sync", C47),
+            optional("aligned", C54),
+            slot("shape", C383),
+            optional("satfinite", C128),
             slot("dtype", C13),
-            slot("atype", C377),
-            slot("btype", C377),
+            slot("atype", C379),
+            slot("btype", C379),
         ],
         ignored: &[],
         head: 1,
@@ -18632,22 +18887,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T26)],
-                then: Consequence::Gates(G509),
+                then: Consequence::Gates(G514),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G509),
+                then: Consequence::Gates(G514),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G510),
+                then: Consequence::Gates(G515),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T26)],
-                then: Consequence::Gates(G510),
+                then: Consequence::Gates(G515),
             },
         ],
-        gates: G511,
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18656,15 +18911,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C372),
-            slot("sp", C339),
-            slot("sync", C44),
-            optional("aligned", C51),
-            slot("shape", C381),
-            optional("satfinite", C125),
+            slot("mma_async", C374),
+            slot("sp", C341),
+            slot("sync", C47),
+            optional("aligned", C54),
+            slot("shape", C383),
+            optional("satfinite", C128),
             slot("dtype", C13),
-            slot("atype", C377),
-            slot("btype", C377),
+            slot("atype", C379),
+            slot("btype", C379),
         ],
         ignored: &[],
         head: 1,
@@ -18679,22 +18934,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T26)],
-                then: Consequence::Gates(G509),
+                then: Consequence::Gates(G514),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G509),
+                then: Consequence::Gates(G514),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G510),
+                then: Consequence::Gates(G515),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T26)],
-                then: Consequence::Gates(G510),
+                then: Consequence::Gates(G515),
             },
         ],
-        gates: G511,
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18702,12 +18957,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Wgmma,
         syntax: "wgmma.fence.sync{.aligned}",
         section: "9.7.15.7.1",
-        slots: &[slot("fence", C382), slot("sync", C44), optional("aligned", C51)],
+        slots: &[slot("fence", C384), slot("sync", C47), optional("aligned", C54)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G512,
+        gates: G517,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -18715,12 +18970,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Wgmma,
         syntax: "wgmma.commit_group.sync{.aligned}",
         section: "9.7.15.7.2",
-        slots: &[slot("commit_group", C78), slot("sync", C44), optional("aligned", C51)],
+        slots: &[slot("commit_group", C81), slot("sync", C47), optional("aligned", C54)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G513,
+        gates: G518,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -18728,12 +18983,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Wgmma,
         syntax: "wgmma.wait_group.sync{.aligned} n<imm>:u32",
         section: "9.7.15.7.3",
-        slots: &[slot("wait_group", C79), slot("sync", C44), optional("aligned", C51)],
+        slots: &[slot("wait_group", C82), slot("sync", C47), optional("aligned", C54)],
         ignored: &[],
         head: 1,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G514,
+        gates: G519,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -18742,186 +18997,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C383),
-            slot("a", C384),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C225),
-            slot("shape", C385),
-            optional("memory", C386),
-            slot("type", C121),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
-        ],
-        gates: G518,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C383),
-            slot("b", C302),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C225),
-            slot("shape", C385),
-            optional("memory", C386),
-            slot("type", C121),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
-        ],
-        gates: G518,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C383),
-            slot("a", C384),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C225),
-            slot("shape", C385),
-            optional("memory", C386),
-            slot("type", C122),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
-        ],
-        gates: G519,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C383),
-            slot("b", C302),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C225),
-            slot("shape", C385),
-            optional("memory", C386),
-            slot("type", C122),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
-        ],
-        gates: G519,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C383),
-            slot("a", C384),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C225),
+            slot("load", C385),
+            slot("a", C386),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("layout", C226),
             slot("shape", C387),
-            optional("memory", C386),
-            slot("type", C127),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G520) }],
-        gates: G519,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C383),
-            slot("b", C302),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C225),
-            slot("shape", C387),
-            optional("memory", C386),
-            slot("type", C127),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G520) }],
-        gates: G519,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C383),
-            slot("a", C384),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C225),
-            slot("shape", C388),
-            optional("memory", C386),
-            slot("type", C2),
+            optional("memory", C388),
+            slot("type", C124),
         ],
         ignored: &[],
         head: 2,
@@ -18931,69 +19014,9 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G520) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G521) },
-        ],
-        gates: G522,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C383),
-            slot("b", C302),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C225),
-            slot("shape", C388),
-            optional("memory", C386),
-            slot("type", C2),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G520) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G521) },
-        ],
-        gates: G522,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C383),
-            slot("a", C384),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C225),
-            slot("shape", C385),
-            optional("memory", C386),
-            slot("type", C233),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
         ],
         gates: G523,
         carry: CarryFlag { reads: false, writes: false },
@@ -19004,14 +19027,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C383),
-            slot("b", C302),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C225),
-            slot("shape", C385),
-            optional("memory", C386),
-            slot("type", C233),
+            slot("load", C385),
+            slot("b", C304),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("layout", C226),
+            slot("shape", C387),
+            optional("memory", C388),
+            slot("type", C124),
         ],
         ignored: &[],
         head: 2,
@@ -19021,9 +19044,9 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
         ],
         gates: G523,
         carry: CarryFlag { reads: false, writes: false },
@@ -19031,121 +19054,17 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Wmma,
-        syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C383),
-            slot("a", C384),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("row", C228),
-            slot("shape", C389),
-            optional("memory", C386),
-            slot("type", C235),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G524) }],
-        gates: G525,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C383),
-            slot("b", C302),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("col", C229),
-            slot("shape", C389),
-            optional("memory", C386),
-            slot("type", C235),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G524) }],
-        gates: G525,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C383),
-            slot("a", C384),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("row", C228),
-            slot("shape", C390),
-            optional("memory", C386),
-            slot("type", C237),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G526) }],
-        gates: G527,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C383),
-            slot("b", C302),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("col", C229),
-            slot("shape", C390),
-            optional("memory", C386),
-            slot("type", C237),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G526) }],
-        gates: G527,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C383),
-            slot("c", C391),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C225),
-            slot("shape", C392),
-            optional("memory", C386),
-            slot("type", C226),
+            slot("load", C385),
+            slot("a", C386),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("layout", C226),
+            slot("shape", C387),
+            optional("memory", C388),
+            slot("type", C125),
         ],
         ignored: &[],
         head: 2,
@@ -19155,14 +19074,317 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G520) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G524) },
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G526) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
         ],
-        gates: G518,
+        gates: G524,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C385),
+            slot("b", C304),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("layout", C226),
+            slot("shape", C387),
+            optional("memory", C388),
+            slot("type", C125),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
+        ],
+        gates: G524,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C385),
+            slot("a", C386),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("layout", C226),
+            slot("shape", C389),
+            optional("memory", C388),
+            slot("type", C130),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G525) }],
+        gates: G524,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C385),
+            slot("b", C304),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("layout", C226),
+            slot("shape", C389),
+            optional("memory", C388),
+            slot("type", C130),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G525) }],
+        gates: G524,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C385),
+            slot("a", C386),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("layout", C226),
+            slot("shape", C390),
+            optional("memory", C388),
+            slot("type", C2),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G525) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G526) },
+        ],
+        gates: G527,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C385),
+            slot("b", C304),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("layout", C226),
+            slot("shape", C390),
+            optional("memory", C388),
+            slot("type", C2),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G525) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G526) },
+        ],
+        gates: G527,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C385),
+            slot("a", C386),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("layout", C226),
+            slot("shape", C387),
+            optional("memory", C388),
+            slot("type", C234),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
+        ],
+        gates: G528,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C385),
+            slot("b", C304),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("layout", C226),
+            slot("shape", C387),
+            optional("memory", C388),
+            slot("type", C234),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
+        ],
+        gates: G528,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C385),
+            slot("a", C386),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("row", C229),
+            slot("shape", C391),
+            optional("memory", C388),
+            slot("type", C236),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G529) }],
+        gates: G530,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C385),
+            slot("b", C304),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("col", C230),
+            slot("shape", C391),
+            optional("memory", C388),
+            slot("type", C236),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G529) }],
+        gates: G530,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C385),
+            slot("a", C386),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("row", C229),
+            slot("shape", C392),
+            optional("memory", C388),
+            slot("type", C238),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G531) }],
+        gates: G532,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C385),
+            slot("b", C304),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("col", C230),
+            slot("shape", C392),
+            optional("memory", C388),
+            slot("type", C238),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G531) }],
+        gates: G532,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19171,13 +19393,46 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C383),
-            slot("c", C391),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C225),
-            slot("shape", C392),
-            optional("memory", C386),
+            slot("load", C385),
+            slot("c", C393),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("layout", C226),
+            slot("shape", C394),
+            optional("memory", C388),
+            slot("type", C227),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G525) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G529) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G531) },
+        ],
+        gates: G523,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C385),
+            slot("c", C393),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("layout", C226),
+            slot("shape", C394),
+            optional("memory", C388),
             slot("type", C13),
         ],
         ignored: &[],
@@ -19188,14 +19443,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G520) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G524) },
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G526) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G525) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G529) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G531) },
         ],
-        gates: G523,
+        gates: G528,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19204,13 +19459,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C383),
-            slot("c", C391),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C225),
-            slot("shape", C393),
-            optional("memory", C386),
+            slot("load", C385),
+            slot("c", C393),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("layout", C226),
+            slot("shape", C395),
+            optional("memory", C388),
             slot("type", C2),
         ],
         ignored: &[],
@@ -19221,13 +19476,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G520) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G521) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G525) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G526) },
         ],
-        gates: G522,
+        gates: G527,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19236,14 +19491,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C394),
-            slot("d", C395),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C225),
-            slot("shape", C392),
-            optional("memory", C386),
-            slot("type", C226),
+            slot("store", C396),
+            slot("d", C397),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("layout", C226),
+            slot("shape", C394),
+            optional("memory", C388),
+            slot("type", C227),
         ],
         ignored: &[],
         head: 2,
@@ -19253,45 +19508,12 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G520) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G524) },
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G526) },
-        ],
-        gates: G518,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaStore),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
-        section: "9.7.14.4.4",
-        slots: &[
-            slot("store", C394),
-            slot("d", C395),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C225),
-            slot("shape", C392),
-            optional("memory", C386),
-            slot("type", C13),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            read("a", Kind::Address, Ty::None),
-            read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Fragment),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G520) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G524) },
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G526) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G525) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G529) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G531) },
         ],
         gates: G523,
         carry: CarryFlag { reads: false, writes: false },
@@ -19302,13 +19524,46 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C394),
-            slot("d", C395),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C225),
-            slot("shape", C393),
-            optional("memory", C386),
+            slot("store", C396),
+            slot("d", C397),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("layout", C226),
+            slot("shape", C394),
+            optional("memory", C388),
+            slot("type", C13),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("a", Kind::Address, Ty::None),
+            read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Fragment),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G525) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G529) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G531) },
+        ],
+        gates: G528,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaStore),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
+        section: "9.7.14.4.4",
+        slots: &[
+            slot("store", C396),
+            slot("d", C397),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("layout", C226),
+            slot("shape", C395),
+            optional("memory", C388),
             slot("type", C2),
         ],
         ignored: &[],
@@ -19319,13 +19574,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G520) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G521) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G525) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G526) },
         ],
-        gates: G522,
+        gates: G527,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -19334,14 +19589,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.ctype d.frag, a.frag:f16, b.frag:f16, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C333),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("alayout", C225),
-            slot("blayout", C225),
-            slot("shape", C385),
-            slot("dtype", C226),
-            slot("ctype", C226),
+            slot("mma", C335),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("alayout", C226),
+            slot("blayout", C226),
+            slot("shape", C387),
+            slot("dtype", C227),
+            slot("ctype", C227),
         ],
         ignored: &[],
         head: 1,
@@ -19352,11 +19607,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(1)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
         ],
-        gates: G518,
+        gates: G523,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19365,15 +19620,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C333),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("alayout", C225),
-            slot("blayout", C225),
-            slot("shape", C385),
+            slot("mma", C335),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("alayout", C226),
+            slot("blayout", C226),
+            slot("shape", C387),
             slot("dtype", C1),
-            slot("atype", C122),
-            slot("btype", C122),
+            slot("atype", C125),
+            slot("btype", C125),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -19385,11 +19640,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
         ],
-        gates: G519,
+        gates: G524,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19398,15 +19653,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C333),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("alayout", C225),
-            slot("blayout", C225),
-            slot("shape", C387),
+            slot("mma", C335),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("alayout", C226),
+            slot("blayout", C226),
+            slot("shape", C389),
             slot("dtype", C1),
-            slot("atype", C127),
-            slot("btype", C127),
+            slot("atype", C130),
+            slot("btype", C130),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -19417,8 +19672,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G520) }],
-        gates: G519,
+        rules: &[Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G525) }],
+        gates: G524,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19427,12 +19682,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape{.rnd}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C333),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("alayout", C225),
-            slot("blayout", C225),
-            slot("shape", C393),
+            slot("mma", C335),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("alayout", C226),
+            slot("blayout", C226),
+            slot("shape", C395),
             optional("rnd", C7),
             slot("dtype", C2),
             slot("atype", C2),
@@ -19448,13 +19703,13 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G520) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G521) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G525) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G526) },
         ],
-        gates: G522,
+        gates: G527,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19463,85 +19718,17 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C333),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("alayout", C225),
-            slot("blayout", C225),
-            slot("shape", C385),
-            slot("dtype", C13),
-            slot("atype", C396),
-            slot("btype", C396),
-            slot("ctype", C13),
-            optional("satfinite", C125),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
-        ],
-        gates: G523,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mma),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
-        section: "9.7.14.4.5",
-        slots: &[
-            slot("mma", C333),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("alayout", C225),
-            slot("blayout", C225),
-            slot("shape", C385),
-            slot("dtype", C13),
-            slot("atype", C397),
-            slot("btype", C397),
-            slot("ctype", C13),
-            optional("satfinite", C125),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G515) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G516) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G517) },
-        ],
-        gates: G523,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mma),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
-        section: "9.7.14.4.5",
-        slots: &[
-            slot("mma", C333),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("row", C228),
-            slot("col", C229),
-            slot("shape", C389),
+            slot("mma", C335),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("alayout", C226),
+            slot("blayout", C226),
+            slot("shape", C387),
             slot("dtype", C13),
             slot("atype", C398),
             slot("btype", C398),
             slot("ctype", C13),
-            optional("satfinite", C125),
+            optional("satfinite", C128),
         ],
         ignored: &[],
         head: 1,
@@ -19551,8 +19738,46 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G524) }],
-        gates: G525,
+        rules: &[
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
+        ],
+        gates: G528,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.4.5",
+        slots: &[
+            slot("mma", C335),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("alayout", C226),
+            slot("blayout", C226),
+            slot("shape", C387),
+            slot("dtype", C13),
+            slot("atype", C399),
+            slot("btype", C399),
+            slot("ctype", C13),
+            optional("satfinite", C128),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
+        ],
+        gates: G528,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19561,17 +19786,17 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C333),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("row", C228),
-            slot("col", C229),
-            slot("shape", C389),
+            slot("mma", C335),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("row", C229),
+            slot("col", C230),
+            slot("shape", C391),
             slot("dtype", C13),
-            slot("atype", C399),
-            slot("btype", C399),
+            slot("atype", C400),
+            slot("btype", C400),
             slot("ctype", C13),
-            optional("satfinite", C125),
+            optional("satfinite", C128),
         ],
         ignored: &[],
         head: 1,
@@ -19581,8 +19806,38 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G524) }],
-        gates: G525,
+        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G529) }],
+        gates: G530,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.4.5",
+        slots: &[
+            slot("mma", C335),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("row", C229),
+            slot("col", C230),
+            slot("shape", C391),
+            slot("dtype", C13),
+            slot("atype", C401),
+            slot("btype", C401),
+            slot("ctype", C13),
+            optional("satfinite", C128),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G529) }],
+        gates: G530,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19591,17 +19846,17 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.bitOp.popc.sync.aligned.row.col.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C333),
-            slot("bitOp", C238),
-            slot("popc", C47),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("row", C228),
-            slot("col", C229),
-            slot("shape", C390),
+            slot("mma", C335),
+            slot("bitOp", C239),
+            slot("popc", C50),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("row", C229),
+            slot("col", C230),
+            slot("shape", C392),
             slot("dtype", C13),
-            slot("atype", C237),
-            slot("btype", C237),
+            slot("atype", C238),
+            slot("btype", C238),
             slot("ctype", C13),
         ],
         ignored: &[],
@@ -19613,10 +19868,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G528) },
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G526) },
+            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G533) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G531) },
         ],
-        gates: G527,
+        gates: G532,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19624,7 +19879,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Xor,
         syntax: "xor.logical d, a, b",
         section: "9.7.8.3",
-        slots: &[slot("logical", C18)],
+        slots: &[slot("logical", C22)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -19645,7 +19900,7 @@ pub static LENIENT: &[Form] = &[
         opcode: Opcode::Cos,
         syntax: "cos.approx.f64 d, a",
         section: "-",
-        slots: &[slot("approx", C74), slot("f64", C2)],
+        slots: &[slot("approx", C77), slot("f64", C2)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -19658,7 +19913,7 @@ pub static LENIENT: &[Form] = &[
         opcode: Opcode::Ex2,
         syntax: "ex2.approx.f64 d, a",
         section: "-",
-        slots: &[slot("approx", C74), slot("f64", C2)],
+        slots: &[slot("approx", C77), slot("f64", C2)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -19671,7 +19926,7 @@ pub static LENIENT: &[Form] = &[
         opcode: Opcode::Lg2,
         syntax: "lg2.approx.f64 d, a",
         section: "-",
-        slots: &[slot("approx", C74), slot("f64", C2)],
+        slots: &[slot("approx", C77), slot("f64", C2)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -19684,7 +19939,7 @@ pub static LENIENT: &[Form] = &[
         opcode: Opcode::Rcp,
         syntax: "rcp.approx.f64 d, a",
         section: "-",
-        slots: &[slot("approx", C74), slot("f64", C2)],
+        slots: &[slot("approx", C77), slot("f64", C2)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -19697,7 +19952,7 @@ pub static LENIENT: &[Form] = &[
         opcode: Opcode::Sin,
         syntax: "sin.approx.f64 d, a",
         section: "-",
-        slots: &[slot("approx", C74), slot("f64", C2)],
+        slots: &[slot("approx", C77), slot("f64", C2)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -19710,7 +19965,7 @@ pub static LENIENT: &[Form] = &[
         opcode: Opcode::Sqrt,
         syntax: "sqrt.approx.f64 d, a",
         section: "-",
-        slots: &[slot("approx", C74), slot("f64", C2)],
+        slots: &[slot("approx", C77), slot("f64", C2)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
