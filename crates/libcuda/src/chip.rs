@@ -77,6 +77,9 @@ const fn chip(
     }
 }
 
+/// The last attribute that a driver of [`crate::DRIVER_VERSION`] knows; the numbers below have no gap.
+const LAST_ATTRIBUTE: u32 = 161;
+
 impl Chip {
     /// The GPU of this capability; of those that no row describes, the next older one under the capability that was asked for.
     pub fn of_capability(capability: u32) -> Option<Chip> {
@@ -94,9 +97,14 @@ impl Chip {
         self.capability % 10
     }
 
-    /// What `cuDeviceGetAttribute` answers, by the number of the attribute (`CUdevice_attribute`). Unknown ones are 0: NVIDIA's runtime
-    /// asks for everything that it knows, and gives up at the first error.
-    pub fn attribute(&self, attribute: u32, ordinal: u32) -> i32 {
+    /// What `cuDeviceGetAttribute` answers, by the number of the attribute (`CUdevice_attribute`), if it is one.
+    pub fn attribute(&self, attribute: u32, ordinal: u32) -> Option<i32> {
+        (1..=LAST_ATTRIBUTE).contains(&attribute).then(|| self.value_of(attribute, ordinal))
+    }
+
+    /// The value of an attribute. What we know nothing of is 0: NVIDIA's runtime asks for everything that it knows, and gives up at the
+    /// first error.
+    fn value_of(&self, attribute: u32, ordinal: u32) -> i32 {
         let since = |capability: u32| i32::from(self.capability >= capability);
         let kib = |kib: u32| (kib * 1024) as i32;
         let kept_for_block = if self.capability >= 80 { 1024 } else { 0 };
@@ -214,6 +222,8 @@ impl Chip {
             129 => 1,
             131 => -1,
             134 => 0,
+            // Which allocation class is selected makes no difference.
+            160 => i32::MAX,
             _ => 0,
         }
     }
@@ -228,10 +238,11 @@ mod tests {
         assert!(CHIPS.is_sorted_by_key(|chip| chip.capability));
         for capability in [50, 53, 62, 72, 75, 80, 90, 101, 121] {
             let chip = Chip::of_capability(capability).unwrap();
-            assert_eq!(chip.attribute(75, 0) * 10 + chip.attribute(76, 0), capability as i32);
+            let attribute = |number| chip.attribute(number, 0).unwrap();
+            assert_eq!(attribute(75) * 10 + attribute(76), capability as i32);
             assert!(chip.shared_opt_in <= chip.shared_of_multiprocessor && chip.shared_opt_in >= 48);
         }
         assert_eq!((Chip::of_capability(40), Chip::of_capability(122)), (None, None));
-        assert_eq!(Chip::of_capability(90).unwrap().attribute(97, 0), 232_448);
+        assert_eq!(Chip::of_capability(90).unwrap().attribute(97, 0), Some(232_448));
     }
 }

@@ -254,6 +254,14 @@ pub fn set_current(context: Option<Arc<Context>>) {
     });
 }
 
+/// Does something for which the thread has no contexts, as one that the driver keeps for itself; it has them again afterwards.
+pub fn without_contexts<T>(work: impl FnOnce() -> T) -> T {
+    let contexts = STACK.take();
+    let result = work();
+    STACK.set(contexts);
+    result
+}
+
 /// The context of a handle, or the current one for a null handle.
 pub fn context_or_current(handle: CUcontext) -> Result<Arc<Context>, Status> {
     if handle.is_null() { Context::current() } else { context(handle) }

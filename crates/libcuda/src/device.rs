@@ -77,7 +77,8 @@ api! { API:
     /// An attribute of a device.
     cuDeviceGetAttribute 2000 "cuDeviceGetAttribute" (result: *mut c_int, attribute: c_uint, device: CUdevice) {
         let ordinal = driver()?.ordinal(device)?;
-        write(result, driver()?.config.chip.attribute(attribute, ordinal))
+        let value = driver()?.config.chip.attribute(attribute, ordinal);
+        write(result, value.ok_or(Status::CUDA_ERROR_INVALID_VALUE)?)
     }
     /// The compute capability of a device: the old way to ask.
     cuDeviceComputeCapability 2000 "cuDeviceComputeCapability" (major: *mut c_int, minor: *mut c_int, device: CUdevice) {
@@ -89,7 +90,8 @@ api! { API:
     /// Properties of a device: the old way to ask.
     cuDeviceGetProperties 2000 "cuDeviceGetProperties" (result: *mut CUdevprop, device: CUdevice) {
         let ordinal = driver()?.ordinal(device)?;
-        let attribute = |number| driver().map_or(0, |driver| driver.config.chip.attribute(number, ordinal));
+        let chip = &driver()?.config.chip;
+        let attribute = |number| chip.attribute(number, ordinal).unwrap_or(0);
         write(result, CUdevprop {
             maxThreadsPerBlock: attribute(1),
             maxThreadsDim: [2, 3, 4].map(attribute),

@@ -95,7 +95,7 @@ impl Event {
     fn check(&self) -> Result<(), Status> {
         match self.captured() {
             Some(_) => Err(Status::CUDA_ERROR_CAPTURED_EVENT),
-            None => Context::current().map(drop),
+            None => Context::current_or(Some(self.context)).map(drop),
         }
     }
 
@@ -179,7 +179,7 @@ api! { API:
             point.wait();
         }
         crate::output::flush();
-        Context::current().map(drop)
+        Context::current_or(Some(event.context)).map(drop)
     }
     /// Milliseconds between two events.
     cuEventElapsedTime 2000 "cuEventElapsedTime" (result: *mut f32, start: CUevent, end: CUevent) {

@@ -146,14 +146,25 @@ impl Function {
     }
 }
 
-/// The kernel of a handle, which may be one of a library.
+/// The kernel of a handle, which may be one of a library: then it is that of the current context.
 ///
 /// # Errors
 /// When it is none.
 pub fn function(handle: CUfunction) -> Result<Arc<Function>, Status> {
+    function_in(handle, Context::current)
+}
+
+/// The same, of the context that is asked for.
+///
+/// # Errors
+/// When it is none, or there is no context.
+pub fn function_in(
+    handle: CUfunction,
+    context: impl FnOnce() -> Result<Arc<Context>, Status>,
+) -> Result<Arc<Function>, Status> {
     match FUNCTIONS.get(handle) {
         Some(function) => Ok(function),
-        None => crate::library::kernel(handle.cast())?.function(&*Context::current()?),
+        None => crate::library::kernel(handle.cast())?.function(&*context()?),
     }
 }
 

@@ -10,7 +10,7 @@ use ptxvm::Color;
 use crate::Status;
 use crate::api::api;
 use crate::driver::driver;
-use crate::function::{Function, function};
+use crate::function::{Function, function_in};
 use crate::log::log;
 use crate::operation::Operation;
 use crate::pointers::read_all;
@@ -226,7 +226,7 @@ unsafe fn launch_ex(
     unsafe {
         let config = crate::pointers::read(config)?;
         let stream = default.stream(config.hStream)?;
-        let function = function(handle)?;
+        let function = function_in(handle, || stream.context())?;
         let mut launch = KernelLaunch {
             params: params(&function, pointers, extra)?,
             function,
@@ -259,7 +259,7 @@ api! { API:
         dynamic_shared: c_uint, of: CUstream, pointers: *mut *mut c_void, extra: *mut *mut c_void
     ) |default| {
         let stream = default.stream(of)?;
-        let function = function(handle)?;
+        let function = function_in(handle, || stream.context())?;
         let params = params(&function, pointers, extra)?;
         let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
         submit(&stream, KernelLaunch { function, grid, block, dynamic_shared, cooperative: false, cluster: None, params })
@@ -270,7 +270,7 @@ api! { API:
         dynamic_shared: c_uint, of: CUstream, pointers: *mut *mut c_void
     ) |default| {
         let stream = default.stream(of)?;
-        let function = function(handle)?;
+        let function = function_in(handle, || stream.context())?;
         let params = params(&function, pointers, std::ptr::null_mut())?;
         let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
         submit(&stream, KernelLaunch { function, grid, block, dynamic_shared, cooperative: true, cluster: None, params })

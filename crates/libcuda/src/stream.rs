@@ -8,7 +8,7 @@ use cudarc::driver::sys::{CUcontext, CUdevice, CUdeviceptr, CUevent, CUhostFn, C
 
 use crate::Status;
 use crate::api::api;
-use crate::context::{Context, set_current, top};
+use crate::context::{Context, without_contexts};
 use crate::driver::driver;
 use crate::event::{Event, event};
 use crate::graph::CaptureState;
@@ -36,18 +36,19 @@ pub enum Default {
 }
 
 impl Default {
-    /// The stream of a handle.
+    /// The stream of a handle. A default stream is one of the current context; others know their own, and need none to be current (Dr.Jit
+    /// relies on it).
     ///
     /// # Errors
-    /// When it is none, or there is no current context, or that is broken.
+    /// When it is none, or a default stream without a current context, or its context is broken.
     pub fn stream(self, handle: CUstream) -> Result<Arc<Stream>, Status> {
-        let context = Context::current()?;
         // The handles of the default streams (`CU_STREAM_LEGACY`, `CU_STREAM_PER_THREAD`).
         match handle.addr() {
-            0 if self == Default::Legacy => Ok(Arc::clone(&context.legacy)),
-            1 => Ok(Arc::clone(&context.legacy)),
-            0 | 2 => Ok(context.per_thread()),
+            0 if self == Default::Legacy => Ok(Arc::clone(&Context::current()?.legacy)),
+            1 => Ok(Arc::clone(&Context::current()?.legacy)),
+            0 | 2 => Ok(Context::current()?.per_thread()),
             _ => {
+                driver()?;
                 let stream = STREAMS.get(handle).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)?;
                 stream.context()?.check()?;
                 Ok(stream)
@@ -245,19 +246,16 @@ impl HostFunction {
         (Some(self.function), self.argument)
     }
 
-    /// Calls it. It must not find a context.
+    /// Calls it. It must not find a context, whichever thread does the work of the stream.
     ///
     /// # Errors
     /// When it panicked.
     pub fn call(self) -> Result<(), Status> {
-        let context = top();
-        set_current(None);
         // SAFETY: types of functions of C differ only in whether they may unwind. This one may: what comes out of it ends here.
         let function: unsafe extern "C-unwind" fn(*mut c_void) =
             unsafe { std::mem::transmute(self.function) };
         // SAFETY: the program gave it to be called with this argument.
-        let called = vm::caught(|| unsafe { function(self.argument) });
-        set_current(context);
+        let called = without_contexts(|| vm::caught(|| unsafe { function(self.argument) }));
         called.map_err(|message| of_panic("a host function", &message))
     }
 }
@@ -285,7 +283,8 @@ impl Callback {
         let function: unsafe extern "C-unwind" fn(CUstream, Status, *mut c_void) =
             unsafe { std::mem::transmute(self.function) };
         // SAFETY: the program gave it to be called so.
-        let called = vm::caught(|| unsafe { function(self.stream, status, self.argument) });
+        let called =
+            without_contexts(|| vm::caught(|| unsafe { function(self.stream, status, self.argument) }));
         called.map_err(|message| of_panic("a callback of a stream", &message))
     }
 }

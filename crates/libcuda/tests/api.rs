@@ -268,6 +268,11 @@ fn bad_arguments_are_refused() {
     fails!(INVALID_VALUE, cuDeviceGetAttribute(null_mut(), 1, 0));
     let (mut value, mut module) = (0, null_mut());
     fails!(101, cuDeviceGetAttribute(&raw mut value, 1, 7));
+    // NVIDIA's runtime asks for all that there are.
+    (1..=161).for_each(|attribute| ok!(cuDeviceGetAttribute(&raw mut value, attribute, 0)));
+    for none in [0, 162, 1 << 31, c_uint::MAX] {
+        fails!(INVALID_VALUE, cuDeviceGetAttribute(&raw mut value, none, 0));
+    }
     fails!(
         218,
         cuModuleLoadData(

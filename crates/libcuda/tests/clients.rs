@@ -12,6 +12,50 @@ unsafe extern "C" {
     fn cuInit(flags: c_uint) -> u32;
     fn cuDevicePrimaryCtxRetain(result: *mut Handle, device: c_int) -> u32;
     fn cuCtxSetCurrent(context: Handle) -> u32;
+    fn cuCtxPushCurrent_v2(context: Handle) -> u32;
+    fn cuCtxPopCurrent_v2(context: *mut Handle) -> u32;
+    fn cuCtxGetCurrent(context: *mut Handle) -> u32;
+    fn cuStreamCreate(result: *mut Handle, flags: c_uint) -> u32;
+    fn cuStreamQuery(stream: Handle) -> u32;
+    fn cuStreamSynchronize(stream: Handle) -> u32;
+    fn cuStreamWaitEvent(stream: Handle, event: Handle, flags: c_uint) -> u32;
+    fn cuEventCreate(result: *mut Handle, flags: c_uint) -> u32;
+    fn cuEventQuery(event: Handle) -> u32;
+    fn cuEventRecord(event: Handle, stream: Handle) -> u32;
+    fn cuEventSynchronize(event: Handle) -> u32;
+    fn cuMemsetD8Async(address: u64, value: u8, count: usize, stream: Handle) -> u32;
+    fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: u64, bytes: usize, stream: Handle) -> u32;
+    fn cuMemAllocAsync(result: *mut u64, bytes: usize, stream: Handle) -> u32;
+    fn cuMemFreeAsync(address: u64, stream: Handle) -> u32;
+    fn cuLaunchHostFunc(
+        stream: Handle,
+        function: Option<unsafe extern "C" fn(*mut c_void)>,
+        argument: *mut c_void,
+    ) -> u32;
+    fn cuLaunchKernel(
+        function: Handle,
+        grid_x: c_uint,
+        grid_y: c_uint,
+        grid_z: c_uint,
+        block_x: c_uint,
+        block_y: c_uint,
+        block_z: c_uint,
+        shared: c_uint,
+        stream: Handle,
+        params: *mut *mut c_void,
+        extra: *mut *mut c_void,
+    ) -> u32;
+    fn cuLibraryLoadData(
+        result: *mut Handle,
+        code: *const c_void,
+        jit_options: *mut c_uint,
+        jit_values: *mut Handle,
+        jit_count: c_uint,
+        options: *mut c_uint,
+        values: *mut Handle,
+        count: c_uint,
+    ) -> u32;
+    fn cuLibraryGetKernel(result: *mut Handle, library: Handle, name: *const c_char) -> u32;
     fn cuMemAlloc_v2(result: *mut u64, bytes: usize) -> u32;
     fn cuMemAllocHost_v2(result: *mut *mut c_void, bytes: usize) -> u32;
     fn cuMemFree_v2(address: u64) -> u32;
@@ -115,6 +159,88 @@ fn what_belongs_to_a_context_can_be_given_back_without_a_current_one() {
     start();
     // SAFETY: it is only looked up.
     assert_eq!(unsafe { cuMemFree_v2(data) }, INVALID_VALUE);
+}
+
+/// Dr.Jit records events and launches in streams of its own while no context is current.
+#[test]
+fn a_stream_of_ones_own_needs_no_current_context() {
+    start();
+    let (mut data, mut module, mut function) = (0, null_mut(), null_mut());
+    let (mut library, mut kernel, mut stream, mut event) = (null_mut(), null_mut(), null_mut(), null_mut());
+    ok!(cuMemAlloc_v2(&raw mut data, 64));
+    ok!(cuModuleLoadData(&raw mut module, PTX.as_ptr().cast()));
+    ok!(cuModuleGetFunction(&raw mut function, module, c"sum".as_ptr()));
+    let none: Handle = null_mut();
+    ok!(cuLibraryLoadData(
+        &raw mut library,
+        PTX.as_ptr().cast(),
+        none.cast(),
+        none.cast(),
+        0,
+        none.cast(),
+        none.cast(),
+        0
+    ));
+    ok!(cuLibraryGetKernel(&raw mut kernel, library, c"sum".as_ptr()));
+    ok!(cuStreamCreate(&raw mut stream, 1));
+    ok!(cuEventCreate(&raw mut event, 0));
+    ok!(cuCtxSetCurrent(null_mut()));
+
+    unsafe extern "C" fn set(place: *mut c_void) {
+        // SAFETY: the test passes a number.
+        unsafe { place.cast::<u32>().write(7) };
+    }
+    let (mut read, mut called) = ([0u64; 8], 0u32);
+    let mut params = [(&raw mut data).cast::<c_void>()];
+    ok!(cuMemsetD8Async(data, 1, 64, stream));
+    for kernel in [function, kernel] {
+        ok!(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, params.as_mut_ptr(), null_mut()));
+    }
+    ok!(cuEventRecord(event, stream));
+    ok!(cuStreamWaitEvent(stream, event, 0));
+    ok!(cuLaunchHostFunc(stream, Some(set), (&raw mut called).cast()));
+    ok!(cuMemcpyDtoHAsync_v2(read.as_mut_ptr().cast(), data, 64, stream));
+    ok!(cuStreamSynchronize(stream));
+    ok!(cuStreamQuery(stream));
+    ok!(cuEventSynchronize(event));
+    ok!(cuEventQuery(event));
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    assert_eq!((read[0], read[3], called), (4 * ONES, 3 * ONES, 7));
+    let mut more = 0;
+    ok!(cuMemAllocAsync(&raw mut more, 64, stream));
+    ok!(cuMemFreeAsync(more, stream));
+    // A default stream is one of the current context.
+    // SAFETY: the pointers are good for the call.
+    unsafe {
+        assert_eq!(cuStreamSynchronize(null_mut()), INVALID_CONTEXT);
+        assert_eq!(cuEventRecord(event, null_mut()), INVALID_CONTEXT);
+        assert_eq!(cuMemsetD8Async(data, 1, 64, null_mut()), INVALID_CONTEXT);
+    }
+}
+
+/// A host function sees no context. Whoever waits for the stream may be the one that calls it, and has its contexts afterwards.
+#[test]
+fn a_host_function_takes_no_context_away() {
+    unsafe extern "C" fn look(place: *mut c_void) {
+        // SAFETY: the test passes a handle.
+        unsafe { assert_eq!(cuCtxGetCurrent(place.cast()), 0) };
+    }
+    let context = start();
+    let mut stream = null_mut();
+    ok!(cuStreamCreate(&raw mut stream, 1));
+    for _ in 0..200 {
+        let mut seen = context;
+        ok!(cuCtxPushCurrent_v2(context));
+        ok!(cuCtxPushCurrent_v2(context));
+        ok!(cuLaunchHostFunc(stream, Some(look), (&raw mut seen).cast()));
+        ok!(cuStreamSynchronize(stream));
+        assert!(seen.is_null());
+        let mut popped = [null_mut(); 2];
+        ok!(cuCtxPopCurrent_v2(&raw mut popped[0]));
+        ok!(cuCtxPopCurrent_v2(&raw mut popped[1]));
+        ok!(cuCtxGetCurrent(&raw mut seen));
+        assert_eq!((popped, seen), ([context; 2], context));
+    }
 }
 
 fn registers(module: Handle) -> c_int {

@@ -50,6 +50,8 @@ fn choices<'s>(steps: &'s [Step], found: &mut Vec<&'s Choice>) {
 /// A node, behind those that it depends on.
 #[derive(Clone)]
 pub struct Step {
+    /// The number of its graph: nodes of several copies of a graph have the same numbers.
+    graph: u64,
     /// The number of its node.
     node: u64,
     /// It is done: the program may switch it off.
@@ -85,9 +87,43 @@ pub fn steps(graph: &Graph) -> Result<Vec<Step>, Status> {
             Body::Conditional(node) => What::Choice(Box::new(Choice::of(&node)?)),
             other => What::Node(other),
         };
-        Ok(Step { node: node.id, enabled: true, what })
+        Ok(Step { graph: graph.id, node: node.id, enabled: true, what })
     };
     graph.sorted()?.iter().map(step).collect()
+}
+
+/// The step of a node, which may be in a graph of a node, and so on.
+fn find<'s>(steps: &'s mut [Step], graph: u64, node: u64) -> Option<&'s mut Step> {
+    for step in steps {
+        if (step.graph, step.node) == (graph, node) {
+            return Some(step);
+        }
+        let within = match &mut step.what {
+            What::Node(_) => None,
+            What::Child(steps) => find(steps, graph, node),
+            What::Choice(choice) => choice.graphs.iter_mut().find_map(|steps| find(steps, graph, node)),
+        };
+        if within.is_some() {
+            return within;
+        }
+    }
+    None
+}
+
+/// Steps do what others of the same shape do. Later changes still name the nodes that they were instantiated of.
+fn adopt(steps: &mut [Step], others: Vec<Step>) {
+    for (step, other) in steps.iter_mut().zip(others) {
+        match (&mut step.what, other.what) {
+            (What::Child(steps), What::Child(others)) => adopt(steps, others),
+            (What::Choice(choice), What::Choice(other)) => {
+                choice.condition = other.condition;
+                for (steps, others) in choice.graphs.iter_mut().zip(other.graphs) {
+                    adopt(steps, others);
+                }
+            }
+            (what, other) => *what = other,
+        }
+    }
 }
 
 /// Does steps in a stream, one after the other.
@@ -165,15 +201,36 @@ fn instantiate(result: *mut CUgraphExec, of: CUgraph, flags: u64) -> Result<(), 
 
 /// Changes what a step does, to something of the same kind.
 fn change(of: CUgraphExec, handle: CUgraphNode, body: Body) -> Result<(), Status> {
-    let (exec, id) = (exec(of)?, node(handle)?.id);
+    with_step(of, handle, |step| {
+        match (&mut step.what, body) {
+            (What::Child(old), Body::Child(graph)) => {
+                let new = steps(&graph)?;
+                compare(old, &new).map_err(|_| INVALID)?;
+                adopt(old, new);
+            }
+            (What::Node(old), body) if old.kind() == body.kind() => *old = body,
+            _ => return Err(INVALID),
+        }
+        Ok(())
+    })
+}
+
+/// Does something with the step of a node.
+fn with_step<T>(
+    of: CUgraphExec,
+    handle: CUgraphNode,
+    work: impl FnOnce(&mut Step) -> Result<T, Status>,
+) -> Result<T, Status> {
+    let (exec, node) = (exec(of)?, node(handle)?);
+    let graph = node.graph()?.id;
     let mut steps = lock(&exec.steps);
-    let step = steps.iter_mut().find(|step| step.node == id).ok_or(INVALID)?;
-    match (&mut step.what, body) {
-        (What::Child(steps), Body::Child(graph)) => *steps = self::steps(&graph)?,
-        (What::Node(old), body) if old.kind() == body.kind() => *old = body,
-        _ => return Err(INVALID),
-    }
-    Ok(())
+    // A node of a clone stands for that of the original.
+    let known = find(&mut steps, graph, node.id).is_some();
+    let step = match known {
+        true => find(&mut steps, graph, node.id),
+        false => steps.iter_mut().find(|step| step.node == node.id),
+    };
+    work(step.ok_or(INVALID)?)
 }
 
 /// Whether steps have the same kinds in the same order; the first that differs.
@@ -214,10 +271,7 @@ fn update(of: CUgraphExec, with: CUgraph) -> Result<Result<(), (u32, CUgraphNode
         let why = if node.is_some() { NODE_TYPE_CHANGED } else { TOPOLOGY_CHANGED };
         return Ok(Err((why, node.map_or(std::ptr::null_mut(), |node| handle_of(&node)))));
     }
-    // Later changes name the nodes that it was instantiated of.
-    for (old, new) in old.iter_mut().zip(new) {
-        old.what = new.what;
-    }
+    adopt(&mut old, new);
     Ok(Ok(()))
 }
 
@@ -347,20 +401,17 @@ api! { API:
     }
     /// Switches a node on or off.
     cuGraphNodeSetEnabled 11060 "cuGraphNodeSetEnabled" (handle: CUgraphExec, of: CUgraphNode, enabled: c_uint) {
-        let (exec, id) = (exec(handle)?, node(of)?.id);
-        let mut steps = lock(&exec.steps);
-        let step = steps.iter_mut().find(|step| step.node == id).ok_or(INVALID)?;
-        match &step.what {
-            What::Node(Body::Kernel(_) | Body::Copy(..) | Body::Fill(_)) => step.enabled = enabled != 0,
-            _ => return Err(INVALID),
-        }
-        Ok(())
+        with_step(handle, of, |step| {
+            match &step.what {
+                What::Node(Body::Kernel(_) | Body::Copy(..) | Body::Fill(_)) => step.enabled = enabled != 0,
+                _ => return Err(INVALID),
+            }
+            Ok(())
+        })
     }
     /// Whether a node is switched on.
     cuGraphNodeGetEnabled 11060 "cuGraphNodeGetEnabled" (handle: CUgraphExec, of: CUgraphNode, enabled: *mut c_uint) {
-        let (exec, id) = (exec(handle)?, node(of)?.id);
-        let steps = lock(&exec.steps);
-        write(enabled, steps.iter().find(|step| step.node == id).ok_or(INVALID)?.enabled.into())
+        write(enabled, with_step(handle, of, |step| Ok(step.enabled.into()))?)
     }
     /// Changes all nodes to what those of another graph of the same shape do.
     cuGraphExecUpdate 10020 "cuGraphExecUpdate" (handle: CUgraphExec, with: CUgraph, node: *mut CUgraphNode, result: *mut c_uint) {
