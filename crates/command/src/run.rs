@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use check::module::Function;
-use diag::SourceFile;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use ptxvm::{Error, Fault, Located, Module, OriginalPlaces, Suppressions, demangle, short_name, signature};
+use ptxvm::{Error, Located, Module, Suppressions, demangle, short_name, signature};
 use serde_json::json;
 
 use super::arguments::Arguments;
@@ -241,37 +240,6 @@ fn not_launched(error: &Error) -> Failure {
     }
 }
 
-/// What a program wants to know of a fault beyond its place.
-fn fault_object(source: &SourceFile, fault: &Fault) -> serde_json::Value {
-    let access = fault.access.as_ref().map(|access| {
-        json!({
-            "address": access.address,
-            "bytes": access.bytes,
-            "write": access.write,
-            "space": format!("{:?}", access.space).to_lowercase(),
-            "nearest": access.nearest,
-        })
-    });
-    let notes = fault.notes.iter().map(|(text, span)| {
-        let position = span.map(|span| source.position(span.start));
-        json!({
-            "text": text,
-            "line": position.map(|position| position.line),
-            "column": position.map(|position| position.column),
-        })
-    });
-    let original = OriginalPlaces::of(source).at(fault.span.start);
-    json!({
-        "kind": fault.kind.code(),
-        "kernel": fault.kernel,
-        "block": fault.block,
-        "thread": fault.thread,
-        "access": access,
-        "notes": notes.collect::<Vec<_>>(),
-        "original": original.as_ref().map(tool::original_object),
-    })
-}
-
 /// The kernel did not end by itself: says why, and delivers what it has computed so far.
 fn stopped(
     error: &Error,
@@ -283,7 +251,7 @@ fn stopped(
     let failure = match error {
         Error::Fault { source, fault } => {
             if options.format == Format::Json {
-                let fault = fault_object(source, fault);
+                let fault = ptxvm::json::fault(source, fault);
                 let object = diag::json_with_fault(source, &error.diagnostics(), &fault);
                 let _ = print(tool::add_to(object, options, findings));
             }

@@ -7,7 +7,6 @@ use serde::Serialize;
 use super::options::{Format, RunOptions};
 use super::profile::Report;
 use super::report::{Failure, print};
-use super::tool;
 
 /// The object of `--format json`.
 #[derive(Serialize)]
@@ -65,7 +64,7 @@ pub fn print_summary(
             0.0
         },
         profile: profile.filter(|_| options.profile == Some(None)),
-        findings: (!options.tool.is_empty()).then(|| findings.iter().map(tool::object).collect()),
+        findings: (!options.tool.is_empty()).then(|| findings.iter().map(ptxvm::json::finding).collect()),
     };
     match (profile, options.profile.as_ref().and_then(Option::as_ref)) {
         (Some(report), Some(path)) => report.save(path, &summary.line())?,

@@ -476,8 +476,33 @@ fn a_fault_tells_programs_what_its_line_was_compiled_from() {
     folder.write("loc.ptx", ptx);
     let outcome = folder.run("run loc.ptx --format json");
     let object: Value = serde_json::from_str(outcome.stdout.lines().last().unwrap()).unwrap();
-    let original = serde_json::json!({ "file": "kernel.py", "line": 7, "column": 3 });
+    let original = serde_json::json!({ "file": "kernel.py", "line": 7, "column": 3, "inlined_at": [] });
     assert_eq!(object["fault"]["original"], original, "{}", outcome.transcript());
+}
+
+#[test]
+fn a_fault_in_an_inlined_function_names_the_lines_that_called_it() {
+    let folder = Folder::new();
+    // As Triton writes it, the files at the end.
+    folder.write(
+        "inlined.ptx",
+        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p) {\n.reg .b64 %p;\nld.param.u64 %p, [p];\n\
+         .loc 1 24 17\n.loc 2 216 16, function_name s, inlined_at 1 24 17\n.loc 2 196 12, function_name s, inlined_at 2 216 16\n\
+         st.global.u32 [%p], 1;\nret;\n}\n.file 1 \"kernel.py\"\n.file 2 \"standard.py\"\n.section .debug_str { s: .b8 115, 0 }\n",
+    );
+    let outcome = folder.run("run inlined.ptx --arg u32[0] --format json");
+    let note = "line 10 was compiled from standard.py:196:12, inlined at standard.py:216:16, inlined at kernel.py:24:17";
+    assert!(outcome.stderr.contains(note), "{}", outcome.transcript());
+    let object: Value = serde_json::from_str(outcome.stdout.lines().last().unwrap()).unwrap();
+    let place =
+        |file: &str, line, column| serde_json::json!({ "file": file, "line": line, "column": column });
+    let mut original = place("standard.py", 196, 12);
+    original["inlined_at"] = [place("standard.py", 216, 16), place("kernel.py", 24, 17)].into();
+    assert_eq!(object["fault"]["original"], original, "{}", outcome.transcript());
+    let outcome = folder.run("run inlined.ptx --arg u32[1] --block 64 --tool racecheck --format json");
+    assert!(outcome.stderr.contains(note), "{}", outcome.transcript());
+    let object: Value = serde_json::from_str(outcome.stdout.lines().last().unwrap()).unwrap();
+    assert_eq!(object["findings"][0]["first"]["original"], original, "{}", outcome.transcript());
 }
 
 /// Where the host has no more threads, the one that there is does all the work.

@@ -3,10 +3,13 @@
 
 mod common;
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use common::{Folder, Outcome, finish, ptxvm};
+#[cfg(target_os = "linux")]
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 /// A folder with the command and a file that stands for the driver beside it, as after an installation.
@@ -69,6 +72,74 @@ fn signals_and_what_cannot_be_started_have_exit_codes() {
 }
 
 #[test]
+fn what_cannot_be_started_says_why() {
+    let folder = installed();
+    folder.write("script", "#!/no/such/python3 -u\n");
+    std::fs::set_permissions(folder.path("script"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let run = |program: &str| {
+        finish(Command::new(folder.path("ptxvm")).args(["exec", "--"]).arg(folder.path(program))).unwrap()
+    };
+    let outcome = run("script");
+    assert_eq!(outcome.code, Some(2));
+    assert!(
+        outcome.stderr.contains("script`: there is no `/no/such/python3`, which is to read it"),
+        "{}",
+        outcome.stderr
+    );
+    assert!(run("none").stderr.contains("none`: there is no such program"), "{}", run("none").stderr);
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_refused_before_the_program_runs() {
+    let folder = installed();
+    for option in ["--report no/report.json", "--profile no/slow.html"] {
+        let outcome = exec(&folder, option, "echo ran; exit 5");
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(2), ""), "{}", outcome.transcript());
+        assert!(outcome.stderr.contains("cannot write `no/"), "{}", outcome.stderr);
+    }
+    // Nor does a device that fills up hide the program's own code.
+    let outcome = exec(&folder, "--report /dev/full", "exit 5");
+    assert_eq!(outcome.code, Some(5), "{}", outcome.transcript());
+    assert!(outcome.stderr.contains("cannot write `/dev/full`"), "{}", outcome.stderr);
+}
+
+/// Sends a signal to `ptxvm exec` once the script says that it is ready; the outcome, and what is left in the folder for temporary files.
+#[cfg(target_os = "linux")]
+fn exec_until(signal: Signal, script: &str) -> (Outcome, usize) {
+    use std::io::{BufRead, BufReader, Read};
+    let (folder, temporary) = (installed(), tempfile::tempdir().unwrap());
+    let mut command = Command::new(folder.path("ptxvm"));
+    command.args(["exec", "--", "sh", "-c", script]).env("TMPDIR", temporary.path());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut first = String::new();
+    stdout.read_line(&mut first).unwrap();
+    assert_eq!(first, "ready\n");
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(child.id().cast_signed()), signal).unwrap();
+    let (mut rest, mut stderr) = (String::new(), String::new());
+    stdout.read_to_string(&mut rest).unwrap();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    let code = child.wait().unwrap().code();
+    let left = std::fs::read_dir(temporary.path()).unwrap().count();
+    (Outcome { code, stdout: rest, stderr }, left)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn signals_reach_the_program_and_nothing_is_left() {
+    for (signal, code) in [(Signal::SIGTERM, 143), (Signal::SIGINT, 130), (Signal::SIGHUP, 129)] {
+        let (outcome, left) = exec_until(signal, "echo ready; exec sleep 60 >/dev/null 2>&1");
+        assert_eq!((outcome.code, left), (Some(code), 0), "{signal}: {}", outcome.transcript());
+    }
+    // The program decides.
+    let wait = |signal| format!("trap 'echo got; exit 3' {signal}; echo ready; while :; do sleep 0.05; done");
+    for (signal, name) in [(Signal::SIGTERM, "TERM"), (Signal::SIGINT, "INT"), (Signal::SIGUSR1, "USR1")] {
+        let (outcome, left) = exec_until(signal, &wait(name));
+        assert_eq!((outcome.code, outcome.stdout.as_str(), left), (Some(3), "got\n", 0), "{signal}");
+    }
+}
+
+#[test]
 fn what_processes_report_is_put_together() {
     let folder = installed();
     // Two processes, of which each writes what the driver would.
@@ -91,6 +162,7 @@ fn what_processes_report_is_put_together() {
     assert_eq!(report["exit_code"], 0);
     assert_eq!(report["faults"][0]["message"], "out of bounds");
     assert_eq!(report["processes"].as_array().unwrap().len(), 2);
+    assert_eq!(report["processes"][0]["complete"], true);
     assert_eq!(exec(&folder, "--quiet", "true").stderr, "");
 }
 

@@ -30,11 +30,11 @@ static DRIVER: OnceLock<Driver> = OnceLock::new();
 pub fn start() -> Result<&'static Driver, Status> {
     crate::process::watch_forks();
     vm::report_briefly();
+    crate::report::begin();
     if Config::get().count == 0 {
         return Err(Status::CUDA_ERROR_NO_DEVICE);
     }
     Ok(DRIVER.get_or_init(|| {
-        crate::report::begin();
         let config = Config::get();
         let machine = vm::Device::new();
         machine.keep_apart_from_host();

@@ -125,6 +125,10 @@ fn told(refusal: Refusal) -> Refusal {
     if refusal.status == Status::CUDA_ERROR_NO_BINARY_FOR_GPU {
         log!(error, "{}", refusal.message);
     }
+    match refusal.message.as_str() {
+        "" => crate::report::refused(&format!("{:?}", refusal.status)),
+        message => crate::report::refused(message),
+    }
     refusal
 }
 
@@ -243,6 +247,7 @@ pub fn compile(sources: &[Source]) -> Result<Module, Refusal> {
         if u32::from(target.number) > capability {
             let message = format!("`{}` is for {target}, and the device is sm_{capability}", source.name);
             log!(warn, "{message}: PTXVM_DEVICE chooses another");
+            crate::report::refused(&message);
             return Err(Refusal { status: Status::CUDA_ERROR_INVALID_PTX, message });
         }
         modules.push(module);
@@ -254,6 +259,7 @@ pub fn compile(sources: &[Source]) -> Result<Module, Refusal> {
     first.link(others).map(|module| module.for_tools(crate::tool::tools())).map_err(|error| {
         let message = error.render(Color::Never);
         log!(error, "{message}");
+        crate::report::refused(&message);
         Refusal { status: Status::CUDA_ERROR_INVALID_PTX, message }
     })
 }

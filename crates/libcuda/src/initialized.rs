@@ -102,7 +102,7 @@ fn tell_unused(base: u64) {
         "warning[{code}]: nobody has written {count} bytes of {name}: the first is {offset} bytes into it"
     );
     log!(error, "{message}");
-    crate::report::warned("memory", &message);
+    crate::report::found_by_host(FindingKind::UnusedMemory, &message);
 }
 
 /// The process ends: what it has not given back may be unused, too.
@@ -178,6 +178,6 @@ fn delivered(from: u64, bytes: u64, by: Option<&str>) {
     let key = if by.is_empty() { message.clone() } else { by };
     if lock(&TOLD).get_or_insert_default().insert(key) {
         log!(error, "{message}");
-        crate::report::failed("a copy to the host", &message);
+        crate::report::found_by_host(FindingKind::UninitializedMemcpy, &message);
     }
 }

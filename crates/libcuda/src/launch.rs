@@ -108,7 +108,7 @@ impl KernelLaunch {
         let tell = |error: &ptxvm::Error| {
             let message = error.render(Color::Never);
             log!(error, "{}", message.trim_end());
-            crate::report::failed(function.name(), message.trim_end());
+            crate::report::faulted(function.name(), error, message.trim_end());
         };
         let overruns = std::mem::take(&mut *overruns.lock().unwrap_or_else(PoisonError::into_inner));
         let module = function.module.loaded.module();

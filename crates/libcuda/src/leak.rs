@@ -48,7 +48,8 @@ pub fn tell(context: Option<u64>) {
         let code = FindingKind::DriverLeak.code();
         let what = if count == 1 { "an allocation" } else { "allocations" };
         let many = if count == 1 { String::new() } else { format!("{count} ") };
-        log!(error, "error[{code}]: {many}{what} of {bytes} bytes, never given back: {origin}");
-        crate::report::count_error();
+        let message = format!("error[{code}]: {many}{what} of {bytes} bytes, never given back: {origin}");
+        log!(error, "{message}");
+        crate::report::found_by_host(FindingKind::DriverLeak, &message);
     }
 }

@@ -26,6 +26,7 @@ mod launch;
 mod leak;
 mod library;
 mod link;
+mod live;
 mod log;
 mod memory;
 mod module;

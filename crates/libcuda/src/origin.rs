@@ -76,7 +76,7 @@ impl Walk {
             return self.seen == DEEPEST;
         }
         self.found = known(address.wrapping_sub(1));
-        let is_runtime = self.found.as_ref().is_some_and(|found| found.contains("libcudart.so"));
+        let is_runtime = self.found.as_ref().is_some_and(|found| found.contains("cudart"));
         if is_runtime {
             self.found = None;
         }

@@ -6,14 +6,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use ptxvm::{Color, Error, FindingKind, Located, Severity};
 use serde_json::{Value, json};
 
 use crate::config::Config;
+use crate::live::{Live, Pair};
 use crate::log::log;
 
 /// What the report says of a kernel.
 #[derive(Default)]
 struct Kernel {
+    /// It was launched first after so many others.
+    number: usize,
     launches: u64,
     time: Duration,
 }
@@ -22,10 +26,13 @@ struct Kernel {
 #[derive(Default)]
 struct Known {
     kernels: BTreeMap<String, Kernel>,
-    faults: Vec<(String, String)>,
+    faults: Vec<Value>,
+    findings: Vec<Value>,
     /// Faults, and what tools found and call an error.
     errors: u64,
     unsupported: Vec<String>,
+    /// Why modules were not loaded.
+    refused: Vec<String>,
 }
 
 /// The calls of the program so far, and how long they took together.
@@ -45,15 +52,16 @@ impl Call {
 impl Drop for Call {
     fn drop(&mut self) {
         if let Some(start) = self.0 {
-            let time = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            let time = start.elapsed();
             CALLS.fetch_add(1, Ordering::Relaxed);
-            CALL_NANOSECONDS.fetch_add(time, Ordering::Relaxed);
+            CALL_NANOSECONDS.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+            live(|live| live.count(Pair::Calls, time));
         }
     }
 }
 
-/// More faults are counted, and not kept.
-const MOST_FAULTS: usize = 100;
+/// So many faults, findings, functions and modules are kept, of each.
+const MOST: usize = 100;
 
 static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
 
@@ -61,10 +69,22 @@ fn known() -> MutexGuard<'static, Option<Known>> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What is there if the process does not come to write the report.
+static LIVE: OnceLock<Live> = OnceLock::new();
+
+fn live(tell: impl FnOnce(&Live)) {
+    if let Some(live) = LIVE.get() {
+        tell(live);
+    }
+}
+
 /// Where the report goes, if one is wanted.
 fn path() -> Option<&'static str> {
     static PATH: OnceLock<Option<String>> = OnceLock::new();
-    let path = PATH.get_or_init(|| std::env::var("PTXVM_REPORT").ok().filter(|path| !path.is_empty()));
+    let path = PATH.get_or_init(|| {
+        let path = std::env::var("PTXVM_REPORT").ok().filter(|path| !path.is_empty())?;
+        Some(path.replace("%p", &std::process::id().to_string()))
+    });
     path.as_deref()
 }
 
@@ -81,44 +101,62 @@ pub fn begin() {
             log!(error, "ptxvm itself failed, which is a defect of it: the report is lost: {message}");
         }
     }
-    if path().is_some() {
-        *known() = Some(Known::default());
-    }
-    if path().is_some() || crate::leak::is_wanted() || crate::initialized::tracks_unused() {
-        // SAFETY: it registers a function, which stays as long as this library does.
-        unsafe { libc::atexit(at_exit) };
-    }
+    static BEGUN: std::sync::Once = std::sync::Once::new();
+    BEGUN.call_once(|| {
+        if let Some(path) = path() {
+            *known() = Some(Known::default());
+            match Live::begin(path) {
+                Ok(live) => {
+                    live.tell(&of_process());
+                    let _ = LIVE.set(live);
+                }
+                Err(error) => log!(error, "cannot write the report `{path}`: {error}"),
+            }
+        }
+        if path().is_some() || crate::leak::is_wanted() || crate::initialized::tracks_unused() {
+            // SAFETY: it registers a function, which stays as long as this library does.
+            unsafe { libc::atexit(at_exit) };
+        }
+    });
 }
 
 fn write() {
-    let (Some(path), Some(known)) = (path(), known().take()) else { return };
     // A child that was forked knows what its parent did, which the parent tells.
     if crate::process::is_forked() {
         return;
     }
-    let path = path.replace("%p", &std::process::id().to_string());
-    if let Err(error) = std::fs::write(&path, format!("{}\n", render(&known))) {
-        log!(error, "cannot write the report `{path}`: {error}");
+    let (Some(path), Some(known)) = (path(), known().take()) else { return };
+    match std::fs::write(path, format!("{}\n", render(&known))) {
+        Ok(()) => live(Live::end),
+        Err(error) => log!(error, "cannot write the report `{path}`: {error}"),
     }
+}
+
+/// Whose report it is.
+fn of_process() -> Value {
+    let config = Config::get();
+    json!({ "process": std::process::id(), "device": config.name, "capability": config.chip.capability })
 }
 
 fn render(known: &Known) -> Value {
     let kernels = known.kernels.iter().map(|(name, kernel)| {
         json!({ "name": name, "launches": kernel.launches, "seconds": kernel.time.as_secs_f64() })
     });
-    let faults = known.faults.iter().map(|(kernel, message)| json!({ "kernel": kernel, "message": message }));
-    json!({
-        "process": std::process::id(),
-        "device": Config::get().name,
-        "capability": Config::get().chip.capability,
-        "calls": CALLS.load(Ordering::Relaxed),
-        "call_seconds": Duration::from_nanos(CALL_NANOSECONDS.load(Ordering::Relaxed)).as_secs_f64(),
-        "kernels": kernels.collect::<Vec<_>>(),
-        "faults": faults.collect::<Vec<_>>(),
-        "errors": known.errors,
-        "not_supported": known.unsupported,
-        "profiles": crate::profile::render(),
-    })
+    let mut report = of_process();
+    for (name, value) in [
+        ("calls", CALLS.load(Ordering::Relaxed).into()),
+        ("call_seconds", Duration::from_nanos(CALL_NANOSECONDS.load(Ordering::Relaxed)).as_secs_f64().into()),
+        ("kernels", kernels.collect()),
+        ("faults", known.faults.as_slice().into()),
+        ("findings", known.findings.as_slice().into()),
+        ("errors", known.errors.into()),
+        ("not_supported", known.unsupported.as_slice().into()),
+        ("not_loaded", known.refused.as_slice().into()),
+        ("profiles", crate::profile::render()),
+    ] {
+        report[name] = value;
+    }
+    report
 }
 
 /// Notes a launch that began at `start` and has ended.
@@ -126,42 +164,101 @@ pub fn launched(kernel: &str, start: Instant) {
     if path().is_some()
         && let Some(known) = known().as_mut()
     {
+        let time = start.elapsed();
+        let number = known.kernels.len();
         let noted = match known.kernels.get_mut(kernel) {
             Some(noted) => noted,
-            None => known.kernels.entry(kernel.to_owned()).or_default(),
+            None => {
+                live(|live| live.tell(&json!({ "kernel": kernel })));
+                known.kernels.entry(kernel.to_owned()).or_insert(Kernel { number, ..Kernel::default() })
+            }
         };
         noted.launches += 1;
-        noted.time += start.elapsed();
+        noted.time += time;
+        live(|live| live.count(Pair::Kernel(noted.number), time));
     }
 }
 
-/// Notes what went wrong in a launch.
-pub fn failed(kernel: &str, message: &str) {
-    count_error();
-    warned(kernel, message);
+/// Adds to a list, of the report and of what is there without it.
+fn add<T: Clone + Into<Value>>(list: impl FnOnce(&mut Known) -> &mut Vec<T>, name: &str, what: T) {
+    if let Some(known) = known().as_mut() {
+        let list = list(known);
+        if list.len() < MOST {
+            live(|live| live.tell(&json!({ name: what.clone().into() })));
+            list.push(what);
+        }
+    }
 }
 
-/// Notes that something is wrong.
-pub fn count_error() {
+/// Notes what went wrong below a call or a launch.
+pub fn failed(what: &str, message: &str) {
+    count_error();
+    add(|known| &mut known.faults, "fault", json!({ "kernel": what, "message": message }));
+}
+
+/// Notes what went wrong in a launch, which was said in these words.
+pub fn faulted(kernel: &str, error: &Error, message: &str) {
+    let mut noted = json!({ "kernel": kernel, "message": message });
+    let source = match error {
+        Error::Fault { source, fault } => {
+            noted["fault"] = ptxvm::json::fault(source, fault);
+            Some(source)
+        }
+        Error::Bad { source, .. } | Error::Undefined { source, .. } | Error::Unsupported { source, .. } => {
+            Some(source)
+        }
+        _ => None,
+    };
+    if let Some((source, first)) = source.zip(error.diagnostics().first()) {
+        let position = source.position(first.span.start);
+        noted["code"] = first.code.name().into();
+        noted["file"] = source.name().into();
+        noted["line"] = position.line.into();
+        noted["column"] = position.column.into();
+    }
+    count_error();
+    add(|known| &mut known.faults, "fault", noted);
+}
+
+/// Notes what a tool has found in a launch.
+pub fn found(found: &Located) {
+    if found.finding.kind.severity() == Severity::Error {
+        count_error();
+    }
+    let mut noted = ptxvm::json::finding(found);
+    noted["rendered"] = found.render(Color::Never).trim_end().into();
+    add(|known| &mut known.findings, "finding", noted);
+}
+
+/// Notes what a tool has found outside of launches, in these words.
+pub fn found_by_host(kind: FindingKind, message: &str) {
+    let severity = kind.severity();
+    if severity == Severity::Error {
+        count_error();
+    }
+    let noted = json!({
+        "tool": kind.tool().name(), "code": kind.code(), "severity": severity.name(), "kernel": null,
+        "message": message, "rendered": message,
+    });
+    add(|known| &mut known.findings, "finding", noted);
+}
+
+/// Counts what is wrong.
+fn count_error() {
     if let Some(known) = known().as_mut() {
         known.errors += 1;
-    }
-}
-
-/// Notes what may be wrong in a launch.
-pub fn warned(kernel: &str, message: &str) {
-    if let Some(known) = known().as_mut()
-        && known.faults.len() < MOST_FAULTS
-    {
-        known.faults.push((kernel.to_owned(), message.to_owned()));
+        live(|live| live.count(Pair::Errors, Duration::ZERO));
     }
 }
 
 /// Notes that the program called a function that is not supported.
 pub fn missed(function: &str) {
-    if let Some(known) = known().as_mut() {
-        known.unsupported.push(function.to_owned());
-    }
+    add(|known| &mut known.unsupported, "not_supported", function.to_owned());
+}
+
+/// Notes why a module was not loaded.
+pub fn refused(message: &str) {
+    add(|known| &mut known.refused, "not_loaded", message.trim_end().to_owned());
 }
 
 #[cfg(test)]
@@ -171,8 +268,10 @@ mod tests {
     #[test]
     fn a_report_counts_launches_by_kernel() {
         let mut known = Known::default();
-        known.kernels.insert("f".to_owned(), Kernel { launches: 3, time: Duration::from_millis(1500) });
-        known.faults.push(("f".to_owned(), "out of bounds".to_owned()));
+        known
+            .kernels
+            .insert("f".to_owned(), Kernel { number: 0, launches: 3, time: Duration::from_millis(1500) });
+        known.faults.push(json!({ "kernel": "f", "message": "out of bounds" }));
         known.unsupported.push("cuNothing".to_owned());
         let report = render(&known);
         assert_eq!(report["kernels"], json!([{ "name": "f", "launches": 3, "seconds": 1.5 }]));

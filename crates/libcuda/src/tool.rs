@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use ptxvm::{Checker, Color, LaunchFilter, Located, Severity, Suppressions, Tool, Tools, by_cause};
+use ptxvm::{Checker, Color, LaunchFilter, Located, Suppressions, Tool, Tools, by_cause};
 
 use crate::log::log;
 
@@ -79,10 +79,7 @@ pub fn tell(kernel: &str, mut findings: Vec<Located>) {
         if said.get_or_insert_default().insert(key) {
             let message = found.render(Color::Never);
             log!(error, "{}", message.trim_end());
-            match finding.kind.severity() {
-                Severity::Error => crate::report::failed(kernel, message.trim_end()),
-                _ => crate::report::warned(kernel, message.trim_end()),
-            }
+            crate::report::found(&found);
         }
     }
 }

@@ -40,6 +40,20 @@ unsafe extern "C" {
         count: usize,
         params: *const CUDA_KERNEL_NODE_PARAMS,
     ) -> u32;
+    fn cuGraphExecKernelNodeSetParams_v2(
+        exec: Handle,
+        node: Handle,
+        params: *const CUDA_KERNEL_NODE_PARAMS,
+    ) -> u32;
+    fn cuGraphAddChildGraphNode(
+        result: *mut Handle,
+        graph: Handle,
+        behind: *const Handle,
+        count: usize,
+        child: Handle,
+    ) -> u32;
+    fn cuGraphChildGraphNodeGetGraph(node: Handle, graph: *mut Handle) -> u32;
+    fn cuGraphGetNodes(graph: Handle, nodes: *mut Handle, count: *mut usize) -> u32;
     fn cuGraphAddMemAllocNode(
         result: *mut Handle,
         graph: Handle,
@@ -141,8 +155,8 @@ fn value(address: u64) -> u32 {
     value
 }
 
-/// Adds a kernel of one thread with two parameters of 64 bits.
-fn add_kernel(graph: Handle, function: Handle, behind: &[Handle], values: [u64; 2]) -> Handle {
+/// Does something with what a node of a kernel of one thread with two parameters of 64 bits is told.
+fn with_kernel<T>(function: Handle, values: [u64; 2], work: impl FnOnce(&CUDA_KERNEL_NODE_PARAMS) -> T) -> T {
     let mut params: [*mut c_void; 2] =
         values.each_ref().map(|value| std::ptr::from_ref(value).cast_mut().cast());
     // SAFETY: it has numbers and pointers.
@@ -150,8 +164,14 @@ fn add_kernel(graph: Handle, function: Handle, behind: &[Handle], values: [u64; 
     (kernel.gridDimX, kernel.gridDimY, kernel.gridDimZ) = (1, 1, 1);
     (kernel.blockDimX, kernel.blockDimY, kernel.blockDimZ) = (1, 1, 1);
     (kernel.func, kernel.kernelParams) = (function.cast(), params.as_mut_ptr());
+    work(&kernel)
+}
+
+fn add_kernel(graph: Handle, function: Handle, behind: &[Handle], values: [u64; 2]) -> Handle {
     let mut node = null_mut();
-    ok!(cuGraphAddKernelNode_v2(&raw mut node, graph, behind.as_ptr(), behind.len(), &raw const kernel));
+    with_kernel(function, values, |kernel| {
+        ok!(cuGraphAddKernelNode_v2(&raw mut node, graph, behind.as_ptr(), behind.len(), kernel));
+    });
     node
 }
 
@@ -228,6 +248,40 @@ fn a_graph_runs_as_long_as_its_kernels_say() {
     ok!(cuMemsetD32_v2(data, 4, 1));
     run(exec);
     assert_eq!(value(data), 10);
+}
+
+/// XLA changes kernels within conditional nodes and child graphs of instantiated graphs.
+#[test]
+fn kernels_within_other_nodes_can_be_changed() {
+    start();
+    let (graph, child, data) = (graph(), self::graph(), numbers(3));
+    let condition = condition(graph, 1, 1);
+    let graphs = add_conditional(graph, &[], condition, WHILE, 1);
+    let body = add_kernel(graphs[0], function(c"count"), &[], [data, condition]);
+    add_kernel(child, function(c"count"), &[], [data + 4, condition]);
+    let mut node = null_mut();
+    ok!(cuGraphAddChildGraphNode(&raw mut node, graph, null(), 0, child));
+    let exec = instantiate(graph);
+    run(exec);
+    assert_eq!([0, 4, 8].map(|offset| value(data + offset)), [10, 1, 0]);
+
+    // The node of the child is one of the copy that the graph has.
+    let (mut copy, mut inner, mut count) = (null_mut(), null_mut(), 1);
+    ok!(cuGraphChildGraphNodeGetGraph(node, &raw mut copy));
+    ok!(cuGraphGetNodes(copy, &raw mut inner, &raw mut count));
+    for node in [body, inner] {
+        with_kernel(function(c"count"), [data + 8, condition], |kernel| {
+            ok!(cuGraphExecKernelNodeSetParams_v2(exec, node, kernel));
+        });
+    }
+    run(exec);
+    assert_eq!([0, 4].map(|offset| value(data + offset)), [10, 1]);
+    assert!(value(data + 8) >= 10);
+    // A node of another graph is none of it.
+    let other = add_kernel(self::graph(), function(c"count"), &[], [data, condition]);
+    with_kernel(function(c"count"), [data, condition], |kernel| {
+        fails!(INVALID_VALUE, cuGraphExecKernelNodeSetParams_v2(exec, other, kernel));
+    });
 }
 
 #[test]

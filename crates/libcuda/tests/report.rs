@@ -41,6 +41,56 @@ fn launches_end_as_they_must() {
     }
 }
 
+/// Launches kernels and ends as the environment says, without what `exit` does. A program for the next test.
+#[test]
+fn a_process_ends_at_once() {
+    let Ok(end) = std::env::var("END_BY") else { return };
+    driver::start();
+    let mut module = null_mut();
+    // SAFETY: every pointer is good for its call.
+    let loaded =
+        unsafe { driver::cuModuleLoadData(&raw mut module, c".version 8.0 nonsense".as_ptr().cast()) };
+    assert_eq!(loaded, 218);
+    launches_end_as_they_must();
+    // SAFETY: what ends the process is meant to.
+    unsafe {
+        match end.as_str() {
+            "_exit" => libc::_exit(0),
+            "abort" => libc::abort(),
+            "kill" => _ = libc::raise(libc::SIGKILL),
+            _ => std::ptr::null_mut::<u32>().write_volatile(1),
+        }
+    }
+}
+
+#[test]
+fn what_a_process_did_outlasts_any_end() {
+    for end in ["_exit", "abort", "kill", "crash"] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "a_process_ends_at_once"]).env("END_BY", end);
+        command.env("PTXVM_REPORT", folder.path().join("report.json"));
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).status().unwrap();
+        assert!(!folder.path().join("report.json").exists());
+        let file = std::fs::read(folder.path().join("report.json.0.live")).unwrap();
+        let number = |i: usize| u64::from_ne_bytes(file[8 * i..][..8].try_into().unwrap());
+        let lines = file[65536..].split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+        let lines: Vec<serde_json::Value> = lines.map(|line| serde_json::from_slice(line).unwrap()).collect();
+        let all = |name: &str| lines.iter().filter_map(|line| line.get(name).cloned()).collect::<Vec<_>>();
+        assert_eq!(lines[0]["capability"], 90);
+        assert!(number(0) >= 13 && number(1) > 0, "{end}: calls");
+        assert_eq!(number(2), 2, "{end}: errors");
+        assert_eq!(all("kernel"), ["good", "overrun", "bad"]);
+        // Whoever is launched first has the first pair.
+        assert_eq!([number(4), number(6), number(8)], [2, 1, 1], "{end}: launches");
+        let faults = all("fault");
+        assert_eq!((&faults[0]["code"], &faults[1]["code"]), (&"out-of-bounds".into(), &"trap".into()));
+        assert_eq!(faults[1]["fault"]["original"]["file"], "bad.cu");
+        let refused = all("not_loaded");
+        assert!(refused.len() == 1 && refused[0].as_str().unwrap().contains("error"), "{refused:?}");
+    }
+}
+
 #[test]
 fn a_process_reports_its_launches_and_faults() {
     let folder = tempfile::tempdir().unwrap();
@@ -68,6 +118,16 @@ fn a_process_reports_its_launches_and_faults() {
         "{}",
         fault(1).1
     );
+    // The same for programs.
+    let trap = &faults[1];
+    assert_eq!((&trap["code"], &trap["line"]), (&"trap".into(), &8.into()));
+    assert_eq!(
+        (&trap["fault"]["block"], &trap["fault"]["original"]["line"]),
+        (&serde_json::json!([0, 0, 0]), &7.into())
+    );
+    assert_eq!(faults[0]["fault"]["access"]["space"], "shared");
+    // What is there while the process runs is no more.
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     let profile = &report["profiles"][0];
     assert_eq!(profile["sources"][0]["text"].as_str().map(str::as_bytes), Some(PTX.to_bytes()));
     let executions: Vec<_> = profile["instructions"]

@@ -203,8 +203,8 @@ impl Suppressions {
 /// The file and the line of a place: in the PTX, and in what that was compiled from.
 fn names_of(place: &PlaceInSource) -> Vec<(String, u64)> {
     let own = (place.source.name().to_owned(), u64::from(place.position().line));
-    let original = place.original.as_ref().map(|original| (original.file.clone(), original.line));
-    std::iter::once(own).chain(original).collect()
+    let originals = place.original.iter().flat_map(|original| original.chain());
+    std::iter::once(own).chain(originals.map(|original| (original.file.clone(), original.line))).collect()
 }
 
 #[cfg(test)]

@@ -78,6 +78,8 @@ mod element;
 mod error;
 mod filter;
 mod finding;
+#[doc(hidden)]
+pub mod json;
 mod launch;
 mod loaded;
 mod memory;

@@ -15,9 +15,16 @@ pub struct OriginalPlace {
     pub line: u64,
     /// The column, from 1; 0 if the compiler knew none.
     pub column: u64,
+    /// Where its function was inlined, if it was.
+    pub inlined_at: Option<Box<OriginalPlace>>,
 }
 
 impl OriginalPlace {
+    /// The place, where its function was inlined, where the function of that was, and so on.
+    pub fn chain(&self) -> impl Iterator<Item = &OriginalPlace> {
+        std::iter::successors(Some(self), |place| place.inlined_at.as_deref())
+    }
+
     /// `saxpy.cu:12`: the line, without the folder of the file.
     pub fn short(&self) -> String {
         let name = self.file.rsplit(['/', '\\']).next().unwrap_or(&self.file);
@@ -30,13 +37,17 @@ impl OriginalPlace {
     }
 }
 
-/// `saxpy.cu:12:5`
+/// `saxpy.cu:12:5`, `limits.cuh:7, inlined at saxpy.cu:12:5`
 impl fmt::Display for OriginalPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.column {
-            0 => write!(f, "{}:{}", self.file, self.line),
-            column => write!(f, "{}:{}:{column}", self.file, self.line),
+        for (i, place) in self.chain().enumerate() {
+            let before = if i == 0 { "" } else { ", inlined at " };
+            write!(f, "{before}{}:{}", place.file, place.line)?;
+            if place.column > 0 {
+                write!(f, ":{}", place.column)?;
+            }
         }
+        Ok(())
     }
 }
 
@@ -48,12 +59,14 @@ pub struct OriginalPlaces {
     from: Vec<(u32, Option<Loc>)>,
 }
 
+/// A file, a line and a column of `.loc`.
+type Numbers = [u64; 3];
+
 /// What a `.loc` says.
 #[derive(Clone, Copy)]
 struct Loc {
-    file: u64,
-    line: u64,
-    column: u64,
+    place: Numbers,
+    inlined_at: Option<Numbers>,
 }
 
 impl OriginalPlaces {
@@ -82,10 +95,11 @@ impl OriginalPlaces {
         for statement in &block.statements {
             match statement {
                 Statement::Loc(loc) => {
-                    let place = [&loc.file, &loc.line, &loc.column].map(number);
-                    if let [Some(file), Some(line), Some(column)] = place {
-                        self.from.push((loc.span.start, Some(Loc { file, line, column })));
-                    }
+                    let inlined = loc.inlined.as_ref();
+                    let outer = inlined.and_then(|at| numbers([&at.file, &at.line, &at.column]));
+                    let place = numbers([&loc.file, &loc.line, &loc.column]);
+                    self.from
+                        .extend(place.map(|place| (loc.span.start, Some(Loc { place, inlined_at: outer }))));
                 }
                 Statement::Block(block) => self.add(block),
                 _ => {}
@@ -96,15 +110,45 @@ impl OriginalPlaces {
     /// What the instruction at an offset of the text was compiled from; `None` where nothing says so, or line 0.
     pub fn at(&self, offset: u32) -> Option<OriginalPlace> {
         let behind = self.from.partition_point(|(start, _)| *start <= offset);
-        let Loc { file, line, column } = self.from.get(behind.checked_sub(1)?)?.1?;
-        let file = self.files.get(&file)?.clone();
-        (line > 0).then_some(OriginalPlace { file, line, column })
+        self.place(behind.checked_sub(1)?)
+    }
+
+    /// What the `.loc` of an index says.
+    fn place(&self, index: usize) -> Option<OriginalPlace> {
+        let (mut chain, mut next) = (Vec::new(), Some((index, self.from[index].1?)));
+        while let Some((index, Loc { place: [file, line, column], inlined_at })) = next {
+            let Some(file) = self.files.get(&file).filter(|_| line > 0) else { break };
+            chain.push(OriginalPlace { file: file.clone(), line, column, inlined_at: None });
+            next = inlined_at.map(|outer| self.outer(index, outer));
+        }
+        chain
+            .into_iter()
+            .rev()
+            .reduce(|outer, inner| OriginalPlace { inlined_at: Some(Box::new(outer)), ..inner })
+    }
+
+    /// The call that a `.loc` was inlined at, which one before it in the same function must name, and where that was inlined itself. Those that name it
+    /// may differ in that, and then it is not known.
+    fn outer(&self, index: usize, place: Numbers) -> (usize, Loc) {
+        let before =
+            self.from[..index].iter().enumerate().rev().map_while(|(i, (_, loc))| Some((i, (*loc)?)));
+        let mut calls = before.filter(|(_, loc)| loc.place == place);
+        let last = calls.next().unwrap_or((0, Loc { place, inlined_at: None }));
+        match calls.all(|(_, loc)| loc.inlined_at == last.1.inlined_at) {
+            true => last,
+            false => (last.0, Loc { place, inlined_at: None }),
+        }
     }
 
     /// `line 19 was compiled from saxpy.cu:12:5`
     pub(crate) fn note(&self, source: &SourceFile, span: Span) -> Option<String> {
         self.at(span.start).map(|original| original.note(source.position(span.start).line))
     }
+}
+
+fn numbers(literals: [&Literal; 3]) -> Option<Numbers> {
+    let [Some(file), Some(line), Some(column)] = literals.map(number) else { return None };
+    Some([file, line, column])
 }
 
 fn number(literal: &Literal) -> Option<u64> {
@@ -130,8 +174,32 @@ mod tests {
     }
 
     #[test]
+    fn what_was_inlined_says_where() {
+        // As Triton writes it: `max` in `softmax` in the kernel. The function of line 9 was inlined in two others.
+        let text = ".version 8.6\n.target sm_90\n.file 1 \"k.py\"\n.file 2 \"b.py\"\n.entry f() {\n.loc 1 24 17\n\
+             .loc 2 216 16, function_name s, inlined_at 1 24 17\n bar.sync 0;\n\
+             .loc 2 196 12, function_name s, inlined_at 2 216 16\n trap;\n\
+             .loc 2 9 1, function_name s, inlined_at 2 196 12\n ret;\n\
+             .loc 2 9 1, function_name s, inlined_at 1 24 17\n brkpt;\n\
+             .loc 2 5 2, function_name s, inlined_at 2 9 1\n exit;\n}\n\
+             .entry g() { .loc 2 216 16, function_name s, inlined_at 2 196 12\n nanosleep.u32 1; }\n\
+             .section .debug_str { s: .b8 115, 0 }";
+        let places = OriginalPlaces::of(&SourceFile::new("k.ptx", text));
+        let at = |word: &str| places.at(text.find(word).unwrap() as u32).map(|place| place.to_string());
+        let bar = "b.py:216:16, inlined at k.py:24:17";
+        let trap = format!("b.py:196:12, inlined at {bar}");
+        assert_eq!(at("bar.sync").as_deref(), Some(bar));
+        assert_eq!(at("trap"), Some(trap.clone()));
+        assert_eq!(at("ret"), Some(format!("b.py:9:1, inlined at {trap}")));
+        assert_eq!(at("brkpt").as_deref(), Some("b.py:9:1, inlined at k.py:24:17"));
+        assert_eq!(at("exit").as_deref(), Some("b.py:5:2, inlined at b.py:9:1"));
+        // Not what another function says of that place.
+        assert_eq!(at("nanosleep").as_deref(), Some("b.py:216:16, inlined at b.py:196:12"));
+    }
+
+    #[test]
     fn a_column_is_shown_if_there_is_one() {
-        let place = OriginalPlace { file: "src/a.cu".to_owned(), line: 7, column: 3 };
+        let place = OriginalPlace { file: "src/a.cu".to_owned(), line: 7, column: 3, inlined_at: None };
         assert_eq!((place.to_string(), place.short()), ("src/a.cu:7:3".to_owned(), "a.cu:7".to_owned()));
     }
 }

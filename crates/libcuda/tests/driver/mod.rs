@@ -16,7 +16,7 @@ unsafe extern "C" {
     pub fn cuCtxSynchronize() -> u32;
     pub fn cuMemAlloc_v2(result: *mut u64, bytes: usize) -> u32;
     pub fn cuMemcpyDtoH_v2(to: *mut c_void, from: u64, bytes: usize) -> u32;
-    fn cuModuleLoadData(result: *mut Handle, image: *const c_void) -> u32;
+    pub fn cuModuleLoadData(result: *mut Handle, image: *const c_void) -> u32;
     fn cuModuleGetFunction(result: *mut Handle, module: Handle, name: *const c_char) -> u32;
     pub fn cuLaunchKernel(
         function: Handle,

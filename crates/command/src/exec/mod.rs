@@ -1,23 +1,26 @@
 //! `ptxvm exec`: runs a program with ptxvm's CUDA driver in the place of NVIDIA's.
 
-use std::collections::BTreeMap;
+mod live;
+mod report;
+mod signals;
+
 use std::env;
-use std::ffi::OsString;
-use std::io::{BufReader, ErrorKind};
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ptxvm::Suppressions;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
 
+use self::report::Report;
+use self::signals::Forwarded;
 use super::Call;
 use super::options::{ExecOptions, FilterOptions};
-use super::profile::{Modules, OfModule};
 use super::report::{Failure, say};
 use super::runtime::has_static_runtime;
 
@@ -31,8 +34,13 @@ const LIBRARIES: &[(&[&str], &[&str])] = &[
 /// Runs the program to its end.
 ///
 /// # Errors
-/// When it cannot be started.
+/// When it cannot be started, or what there is to say of it not be written.
 pub fn exec(options: &ExecOptions, call: &Call) -> Result<u8, Failure> {
+    // What cannot be written afterwards must not have run for nothing.
+    let mut report_file = options.report.as_deref().map(create).transpose()?;
+    if let Some(path) = &options.profile {
+        OpenOptions::new().append(true).create(true).open(path).map_err(|error| unwritable(path, &error))?;
+    }
     let folder = tempfile::Builder::new().prefix("ptxvm-exec-").tempdir();
     let folder =
         folder.map_err(|error| Failure::usage(format!("cannot make a temporary folder: {error}")))?;
@@ -69,31 +77,63 @@ pub fn exec(options: &ExecOptions, call: &Call) -> Result<u8, Failure> {
         command.env("PTXVM_PROFILE", "1").env_remove("PTXVM_TOOL");
     }
     set_environment(&mut command, folder.path(), options.device.as_deref())?;
-    // Ctrl-C goes to the program, too, which decides.
-    let _ = ctrlc::set_handler(|| ());
+    let mut signals = Forwarded::begin();
     let start = Instant::now();
-    let status = command.status().map_err(|error| {
-        let why = if error.kind() == ErrorKind::NotFound {
-            "there is no such program".to_owned()
-        } else {
-            error.to_string()
-        };
-        Failure::usage(format!("cannot run `{}`: {why}", name.display()))
-    })?;
+    let mut program = command.spawn().map_err(|error| cannot_run(name, &error))?;
+    signals.to(&program);
+    let status = program.wait().map_err(|error| Failure::usage(error.to_string()))?;
+    signals.end();
     let (report, modules) = Report::read(&reports, start.elapsed(), status);
-    if let Some(path) = &options.report {
+    let code = options.error_exitcode.filter(|_| report.errors > 0).unwrap_or_else(|| exit_code(status));
+    let mut written = Ok(());
+    if let Some((file, path)) = report_file.as_mut().zip(options.report.as_deref()) {
         let text =
             serde_json::to_string_pretty(&report).map_err(|error| Failure::usage(error.to_string()))?;
-        std::fs::write(path, text + "\n")
-            .map_err(|error| Failure::usage(format!("cannot write `{}`: {error}", path.display())))?;
+        written = file.write_all((text + "\n").as_bytes()).map_err(|error| unwritable(path, &error));
     }
     if let Some(path) = &options.profile {
-        modules.report().save(path, &format!("ptxvm exec {}", name.display()))?;
+        written = written.and(modules.report().save(path, &format!("ptxvm exec {}", name.display())));
     }
     if !options.quiet {
         report.say();
     }
-    Ok(options.error_exitcode.filter(|_| report.errors > 0).unwrap_or_else(|| exit_code(status)))
+    match written {
+        // The program's own code says more.
+        Err(failure) if code != 0 => {
+            failure.show();
+            Ok(code)
+        }
+        written => written.map(|()| code),
+    }
+}
+
+fn create(path: &Path) -> Result<File, Failure> {
+    File::create(path).map_err(|error| unwritable(path, &error))
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::usage(format!("cannot write `{}`: {error}", path.display()))
+}
+
+/// Why a program does not start.
+fn cannot_run(name: &OsStr, error: &std::io::Error) -> Failure {
+    let why = match find_program(name).filter(|program| program.exists()) {
+        _ if error.kind() != ErrorKind::NotFound => error.to_string(),
+        None => "there is no such program".to_owned(),
+        Some(program) => match interpreter(&program) {
+            Some(interpreter) => format!("there is no `{interpreter}`, which is to read it"),
+            None => "the dynamic linker that it names is not there".to_owned(),
+        },
+    };
+    Failure::usage(format!("cannot run `{}`: {why}", name.display()))
+}
+
+/// What `#!` at the beginning of a script names.
+fn interpreter(script: &Path) -> Option<String> {
+    let mut start = Vec::new();
+    File::open(script).ok()?.take(256).read_to_end(&mut start).ok()?;
+    let line = start.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
+    Some(String::from_utf8_lossy(line).split_whitespace().next()?.to_owned())
 }
 
 impl FilterOptions {
@@ -190,148 +230,11 @@ fn set_environment(command: &mut Command, folder: &Path, device: Option<&str>) -
 }
 
 /// The file behind the name of a program, as `execvp` finds it.
-fn find_program(name: &OsString) -> Option<PathBuf> {
+fn find_program(name: &OsStr) -> Option<PathBuf> {
     let path = Path::new(name);
     if path.components().count() > 1 {
         return Some(path.to_owned());
     }
     let folders = env::var_os("PATH")?;
     env::split_paths(&folders).map(|folder| folder.join(path)).find(|candidate| candidate.is_file())
-}
-
-/// What `--report` writes.
-#[derive(Serialize)]
-struct Report {
-    /// Of the program; none if a signal ended it.
-    exit_code: Option<i32>,
-    /// From its start to its end.
-    seconds: f64,
-    launches: u64,
-    /// In all kernels together.
-    kernel_seconds: f64,
-    /// Calls of the driver's functions.
-    calls: u64,
-    /// In all of them together, kernels that they waited for included.
-    call_seconds: f64,
-    /// Of all processes.
-    kernels: Vec<Kernel>,
-    faults: Vec<Fault>,
-    /// Faults, and what tools found and call an error.
-    errors: u64,
-    not_supported: Vec<String>,
-    /// What each process with a driver said.
-    processes: Vec<serde_json::Value>,
-}
-
-/// What the driver says of its process (crates/libcuda/src/report.rs).
-#[derive(Deserialize)]
-struct OfProcess {
-    calls: u64,
-    call_seconds: f64,
-    kernels: Vec<Kernel>,
-    faults: Vec<Fault>,
-    #[serde(default)]
-    errors: u64,
-    not_supported: Vec<String>,
-    #[serde(default)]
-    profiles: Vec<OfModule>,
-}
-
-#[derive(Clone, Deserialize, Serialize)]
-struct Kernel {
-    name: String,
-    launches: u64,
-    seconds: f64,
-}
-
-#[derive(Clone, Deserialize, Serialize)]
-struct Fault {
-    kernel: String,
-    message: String,
-}
-
-impl Report {
-    /// Puts together what the driver wrote in each process: the report, and what instructions did if that was asked for.
-    fn read(folder: &Path, time: Duration, status: ExitStatus) -> (Report, Modules) {
-        let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        let mut files: Vec<_> = files.map(|file| file.path()).collect();
-        files.sort();
-        let of_file =
-            |path: &PathBuf| serde_json::from_reader(BufReader::new(std::fs::File::open(path).ok()?)).ok();
-        let mut processes: Vec<serde_json::Value> = files.iter().filter_map(of_file).collect();
-        let mut modules = Modules::default();
-        let mut kernels: BTreeMap<String, Kernel> = BTreeMap::new();
-        let (mut faults, mut not_supported) = (Vec::new(), Vec::new());
-        let (mut calls, mut call_seconds, mut errors) = (0, 0.0, 0);
-        for value in &mut processes {
-            let Ok(process) = OfProcess::deserialize(&*value) else { continue };
-            // A profile has a file of its own.
-            if let Some(object) = value.as_object_mut() {
-                object.remove("profiles");
-            }
-            process.profiles.into_iter().for_each(|module| modules.add(module));
-            for kernel in process.kernels {
-                let name = kernel.name.clone();
-                let sum = kernels.entry(name.clone()).or_insert(Kernel { name, launches: 0, seconds: 0.0 });
-                sum.launches += kernel.launches;
-                sum.seconds += kernel.seconds;
-            }
-            calls += process.calls;
-            call_seconds += process.call_seconds;
-            faults.extend(process.faults);
-            errors += process.errors;
-            not_supported.extend(process.not_supported);
-        }
-        not_supported.sort();
-        not_supported.dedup();
-        let mut kernels: Vec<Kernel> = kernels.into_values().collect();
-        kernels.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-        let report = Report {
-            exit_code: status.code(),
-            seconds: time.as_secs_f64(),
-            launches: kernels.iter().map(|kernel| kernel.launches).sum(),
-            kernel_seconds: kernels.iter().fold(0.0, |sum, kernel| sum + kernel.seconds),
-            calls,
-            call_seconds,
-            kernels,
-            faults,
-            errors,
-            not_supported,
-            processes,
-        };
-        (report, modules)
-    }
-
-    /// Tells people.
-    fn say(&self) {
-        if self.processes.is_empty() {
-            say("ptxvm: the program did not use the CUDA driver");
-            return;
-        }
-        let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
-        say(format_args!(
-            "ptxvm: {} launched {}, {:.3} s in kernels of {:.3} s, {}",
-            count(self.kernels.len(), "kernel"),
-            count(self.launches as usize, "time"),
-            self.kernel_seconds,
-            self.seconds,
-            count(self.faults.len(), "fault"),
-        ));
-        say(format_args!(
-            "ptxvm: {:.3} s in {} of the driver, kernels that they waited for included",
-            self.call_seconds,
-            count(self.calls as usize, "call"),
-        ));
-        let mut faulty: Vec<&str> = self.faults.iter().map(|fault| fault.kernel.as_str()).collect();
-        faulty.dedup();
-        if !faulty.is_empty() {
-            say(format_args!(
-                "ptxvm: faults in {}",
-                faulty.iter().map(|name| json!(name).to_string()).collect::<Vec<_>>().join(", ")
-            ));
-        }
-        if !self.not_supported.is_empty() {
-            say(format_args!("ptxvm: not supported, and asked for: {}", self.not_supported.join(", ")));
-        }
-    }
 }

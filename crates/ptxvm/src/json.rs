@@ -1,0 +1,78 @@
+//! Faults and findings for programs: what the command and the driver write.
+
+use diag::SourceFile;
+use serde_json::{Value, json};
+use vm::Fault;
+
+use crate::{Located, OriginalPlace, OriginalPlaces, PlaceInSource, Site};
+
+/// What a line was compiled from.
+fn original(place: &OriginalPlace) -> Value {
+    let object =
+        |place: &OriginalPlace| json!({ "file": place.file, "line": place.line, "column": place.column });
+    let mut inner = object(place);
+    inner["inlined_at"] = place.chain().skip(1).map(object).collect();
+    inner
+}
+
+/// What a program wants to know of a fault beyond its place in the PTX.
+pub fn fault(source: &SourceFile, fault: &Fault) -> Value {
+    let access = fault.access.as_ref().map(|access| {
+        json!({
+            "address": access.address,
+            "bytes": access.bytes,
+            "write": access.write,
+            "space": format!("{:?}", access.space).to_lowercase(),
+            "nearest": access.nearest,
+        })
+    });
+    let notes = fault.notes.iter().map(|(text, span)| {
+        let position = span.map(|span| source.position(span.start));
+        json!({
+            "text": text,
+            "line": position.map(|position| position.line),
+            "column": position.map(|position| position.column),
+        })
+    });
+    json!({
+        "kind": fault.kind.code(),
+        "kernel": fault.kernel,
+        "block": fault.block,
+        "thread": fault.thread,
+        "access": access,
+        "notes": notes.collect::<Vec<_>>(),
+        "original": OriginalPlaces::of(source).at(fault.span.start).as_ref().map(original),
+    })
+}
+
+/// What a tool found.
+pub fn finding(found: &Located) -> Value {
+    let finding = &found.finding;
+    let side = |place: &PlaceInSource, site: &Site| {
+        let position = place.position();
+        json!({
+            "file": place.source.name(),
+            "line": position.line,
+            "column": position.column,
+            "original": place.original.as_ref().map(original),
+            "block": site.block(),
+            "thread": site.thread,
+            "access": site.access,
+        })
+    };
+    json!({
+        "tool": finding.kind.tool().name(),
+        "code": finding.kind.code(),
+        "severity": finding.kind.severity().name(),
+        "space": finding.space.map(|space| format!("{space:?}").to_lowercase()),
+        "kernel": finding.kernel,
+        "message": finding.message,
+        "address": finding.address,
+        "allocation": finding.allocation,
+        "first": side(&found.first, &finding.first),
+        "second": found.second.as_ref().zip(finding.second.as_ref()).map(|(place, site)| side(place, site)),
+        "missing": finding.missing,
+        "count": finding.count,
+        "places": found.places,
+    })
+}
