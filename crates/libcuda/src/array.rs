@@ -26,7 +26,6 @@ pub static ARRAYS: Handles<Array> = Handles::new();
 pub static MIPMAPPED: Handles<Array> = Handles::new();
 
 const LAYERED: u32 = 1;
-const SURFACE: u32 = 2;
 const CUBEMAP: u32 = 4;
 const FLAGS: u32 = 0x3f;
 
@@ -204,11 +203,6 @@ impl Array {
         if let Ok(driver) = driver() {
             driver.allocations.remove(self.image.address(), |kind| kind == Kind::Array);
         }
-    }
-
-    /// It may be a surface.
-    pub fn is_surface(&self) -> bool {
-        self.description.flags & SURFACE != 0
     }
 }
 

@@ -74,6 +74,38 @@ fn failed(error: ptxvm::Error) -> Status {
 }
 
 impl Source {
+    /// Is a view of it one of the whole in its own format (Dr.Jit asks for such)?
+    ///
+    /// # Safety
+    /// It must be one.
+    unsafe fn is_viewed_as_it_is(&self, view: *const CUDA_RESOURCE_VIEW_DESC) -> bool {
+        // SAFETY: the caller's promise; the format is read as a number.
+        let (format, extents, firsts, lasts) = unsafe {
+            let number = |field: *const c_uint| field.read();
+            (
+                (&raw const (*view).format).cast::<u32>().read(),
+                [
+                    (&raw const (*view).width).read(),
+                    (&raw const (*view).height).read(),
+                    (&raw const (*view).depth).read(),
+                ],
+                [number(&raw const (*view).firstMipmapLevel), number(&raw const (*view).firstLayer)],
+                [number(&raw const (*view).lastMipmapLevel), number(&raw const (*view).lastLayer)],
+            )
+        };
+        let Source::Array(array) = self else { return format == 0 };
+        let (own, image) = (&array.description, array.image.descriptor());
+        // The formats of views (`CUresourceViewFormat`): one, two and four channels each of these formats of arrays.
+        const FORMATS: [u32; 8] = [1, 8, 2, 9, 3, 10, 16, 32];
+        let is_own = format.checked_sub(1).is_some_and(|at| {
+            FORMATS.get(at as usize / 3) == Some(&own.format) && [1, 2, 4][at as usize % 3] == own.channels
+        });
+        let is_whole =
+            extents.iter().zip([own.width, own.height, own.depth]).all(|(&asked, own)| asked == own);
+        let has_all = firsts == [0, 0] && lasts[0] + 1 >= image.levels && lasts[1] + 1 >= image.layers;
+        format == 0 || is_own && is_whole && has_all
+    }
+
     /// What a resource description says.
     ///
     /// # Safety
@@ -253,11 +285,10 @@ api! { API:
         if result.is_null() {
             return Err(INVALID);
         }
-        // A view as another format.
-        if !view.is_null() && (&raw const (*view).format).cast::<u32>().read() != 0 {
+        let source = Source::of(resource)?;
+        if !view.is_null() && !source.is_viewed_as_it_is(view) {
             return Err(Status::CUDA_ERROR_NOT_SUPPORTED);
         }
-        let source = Source::of(resource)?;
         let texture = source.texture(sampler(description)?)?;
         let handle = texture.handle();
         write(result, handle)?;
@@ -288,7 +319,8 @@ api! { API:
             return Err(INVALID);
         }
         let Source::Array(array) = Source::of(resource)? else { return Err(INVALID) };
-        if array.image.descriptor().levels > 1 || !array.is_surface() {
+        // NVIDIA's driver takes arrays that were not made for it (slang-rhi relies on it).
+        if array.image.descriptor().levels > 1 {
             return Err(INVALID);
         }
         let surface = driver()?.device.surface(&array.image).map_err(failed)?;

@@ -7,8 +7,9 @@ use std::mem::zeroed;
 use std::ptr::null_mut;
 
 use cudarc::driver::sys::{
-    CUDA_ARRAY_DESCRIPTOR, CUDA_ARRAY3D_DESCRIPTOR, CUDA_MEMCPY2D, CUDA_RESOURCE_DESC, CUDA_TEXTURE_DESC,
-    CUaddress_mode, CUarray, CUarray_format, CUfilter_mode, CUmemorytype, CUresourcetype, CUtexref,
+    CUDA_ARRAY_DESCRIPTOR, CUDA_ARRAY3D_DESCRIPTOR, CUDA_MEMCPY2D, CUDA_RESOURCE_DESC,
+    CUDA_RESOURCE_VIEW_DESC, CUDA_TEXTURE_DESC, CUaddress_mode, CUarray, CUarray_format, CUfilter_mode,
+    CUmemorytype, CUresourceViewFormat, CUresourcetype, CUtexref,
 };
 
 use driver::{Handle, cuCtxSynchronize, cuLaunchKernel, cuMemAlloc_v2, cuMemcpyDtoH_v2};
@@ -23,7 +24,7 @@ unsafe extern "C" {
         result: *mut u64,
         resource: *const CUDA_RESOURCE_DESC,
         description: *const CUDA_TEXTURE_DESC,
-        view: *const c_void,
+        view: *const CUDA_RESOURCE_VIEW_DESC,
     ) -> u32;
     fn cuTexObjectDestroy(object: u64) -> u32;
     fn cuSurfObjectCreate(result: *mut u64, resource: *const CUDA_RESOURCE_DESC) -> u32;
@@ -193,9 +194,35 @@ fn a_surface_object_is_written() {
     ok!(cuMemcpyAtoH_v2(row.as_mut_ptr().cast(), array, 0, 32));
     assert_eq!(row, [0, 1, 2, 3, 4, 5, 6, 7]);
     ok!(cuSurfObjectDestroy(surface));
-    // An array that was not made to be a surface.
+    // An array that was not made to be a surface (slang-rhi).
     let plane = plane(CUarray_format::CU_AD_FORMAT_UNSIGNED_INT32, &[0; 12]);
     let resource = of_array(plane);
-    // SAFETY: there is a place for the handle.
-    assert_eq!(unsafe { cuSurfObjectCreate(&raw mut surface, &raw const resource) }, 1);
+    ok!(cuSurfObjectCreate(&raw mut surface, &raw const resource));
+}
+
+/// Dr.Jit views arrays as what they are.
+#[test]
+fn a_view_in_the_own_format_is_none() {
+    module();
+    let array = plane(CUarray_format::CU_AD_FORMAT_FLOAT, &[0; 12]);
+    let (resource, mut texture) = (of_array(array), 0);
+    // SAFETY: zeros are point sampling and wrapping, and a view in no format.
+    let (description, mut view) =
+        unsafe { (zeroed::<CUDA_TEXTURE_DESC>(), zeroed::<CUDA_RESOURCE_VIEW_DESC>()) };
+    (view.width, view.height) = (4, 3);
+    view.format = CUresourceViewFormat::CU_RES_VIEW_FORMAT_FLOAT_1X32;
+    ok!(cuTexObjectCreate(&raw mut texture, &raw const resource, &raw const description, &raw const view));
+    for change in [
+        |view: &mut CUDA_RESOURCE_VIEW_DESC| view.format = CUresourceViewFormat::CU_RES_VIEW_FORMAT_UINT_1X32,
+        |view: &mut CUDA_RESOURCE_VIEW_DESC| view.width = 2,
+        |view: &mut CUDA_RESOURCE_VIEW_DESC| view.firstLayer = 1,
+    ] {
+        let mut other = view;
+        change(&mut other);
+        // SAFETY: there is a place for the handle.
+        let status = unsafe {
+            cuTexObjectCreate(&raw mut texture, &raw const resource, &raw const description, &raw const other)
+        };
+        assert_eq!(status, 801);
+    }
 }

@@ -129,7 +129,8 @@ impl Report {
         report.kernels = kernels.into_values().collect();
         report.kernels.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
         report.launches = report.kernels.iter().map(|kernel| kernel.launches).sum();
-        report.kernel_seconds = report.kernels.iter().map(|kernel| kernel.seconds).sum();
+        // The sum of nothing is a negative zero.
+        report.kernel_seconds = report.kernels.iter().map(|kernel| kernel.seconds).sum::<f64>() + 0.0;
         (report, modules)
     }
 
