@@ -144,10 +144,13 @@ fn choose<'a>(module: &'a Module, entry: Option<&str>) -> Result<&'a Function, F
             if let [kernel] = by(&|kernel| kernel.name == name)[..] {
                 return Ok(kernel);
             }
-            if let [kernel] = by(&|kernel| demangle(&kernel.name) == name)[..] {
+            // Blanks may stand anywhere in names of templates.
+            let plain = |text: &str| text.replace(' ', "");
+            let (demangled, name_alone) = (|kernel: &Function| plain(&demangle(&kernel.name)), plain(name));
+            if let [kernel] = by(&|kernel| demangled(kernel) == name_alone)[..] {
                 return Ok(kernel);
             }
-            match by(&|kernel| kernel.name.contains(name) || demangle(&kernel.name).contains(name))[..] {
+            match by(&|kernel| kernel.name.contains(name) || demangled(kernel).contains(&name_alone))[..] {
                 [kernel] => Ok(kernel),
                 [] => Err(Failure::usage(format!("there is no kernel `{name}`"))
                     .help(format!("there are:{}", names()))),

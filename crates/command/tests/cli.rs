@@ -528,3 +528,19 @@ fn a_launch_needs_no_more_threads_than_there_are() {
     // It says so itself that this takes a thread.
     assert!(outcome.stderr.starts_with("note: Ctrl-C will not keep results"), "{}", outcome.transcript());
 }
+
+#[test]
+fn blanks_in_names_of_templates_do_not_matter() {
+    let folder = Folder::new();
+    let kernel = |name: &str| format!(".visible .entry {name}() {{ ret; }}\n");
+    let kernels = kernel("_Z4axpbIfLi3EEvv") + &kernel("_Z4axpbIfLi4EEvv");
+    folder.write("two.ptx", format!(".version 8.0\n.target sm_80\n.address_size 64\n{kernels}"));
+    for name in ["axpb<float,3>", "axpb<float, 3>", "_Z4axpbIfLi3EEvv"] {
+        let outcome = finish(folder.command("run two.ptx --entry").arg(name)).unwrap();
+        assert!(
+            outcome.code == Some(0) && outcome.stdout.starts_with("_Z4axpbIfLi3EEvv"),
+            "{}",
+            outcome.transcript()
+        );
+    }
+}

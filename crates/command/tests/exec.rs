@@ -20,6 +20,7 @@ fn installed() -> Folder {
         std::fs::copy(env!("CARGO_BIN_EXE_ptxvm"), &command).unwrap();
     }
     folder.write("libcuda.so.1", "");
+    folder.write("libcudart.so.12", "");
     folder
 }
 
@@ -40,7 +41,7 @@ fn a_program_finds_the_libraries() {
         test "$TRITON_PTXAS_PATH" = "$TRITON_PTXAS_BLACKWELL_PATH" && "$TRITON_PTXAS_PATH" --version | grep -o "release [0-9]*"
         echo "$PTXVM_DEVICE"; exit 7"#;
     let outcome = exec(&folder, "--device sm_80", script);
-    let wanted = "/before:/last\nlibcuda.so\nlibcuda.so.1\nptxas\nreports\nfound\nrelease 12\nsm_80\n";
+    let wanted = "/before:/last\nlibcuda.so\nlibcuda.so.1\nlibcudart.so\nlibcudart.so.12\nptxas\nreports\nfound\nrelease 12\nsm_80\n";
     assert_eq!(outcome.stdout, wanted, "{}", outcome.transcript());
     assert_eq!(outcome.code, Some(7));
     assert_eq!(outcome.stderr, "ptxvm: the program did not use the CUDA driver\n");

@@ -15,6 +15,12 @@ fn words_and_text_go_both_ways() {
     assert_eq!(word.stdout.trim_end(), "5d200388d0370201", "{}", word.transcript());
     let back = run(&["dis", "--arch", "sm_53", "--hex", word.stdout.trim_end()]);
     assert_eq!(back.stdout.trim_end(), text, "{}", back.transcript());
+    // nvdisasm prints the lower half first.
+    let text = "HSETP2.LT.AND P0, P1, R0, R1, P2 ;";
+    for word in ["000fc200011010000000000100007234", "0x0000000100007234 0x000fc20001101000"] {
+        let back = run(&["dis", "--arch", "sm_80", "--hex", word]);
+        assert_eq!(back.stdout.trim_end(), text, "{}", back.transcript());
+    }
 }
 
 #[test]

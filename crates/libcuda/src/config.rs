@@ -3,7 +3,6 @@
 use std::sync::OnceLock;
 
 use crate::chip::Chip;
-use crate::log::log;
 
 /// The devices of this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +17,8 @@ pub struct Config {
     pub memory: u64,
     /// They take forms of instructions that ptxas rejects and tinygrad emits (`sin.approx.f64`).
     pub lenient: bool,
+    /// What is wrong with variables: the driver does not start then.
+    pub faults: Vec<String>,
 }
 
 const DEFAULT: u32 = 90;
@@ -26,34 +27,61 @@ const MOST_DEVICES: u32 = 64;
 
 impl Config {
     /// The configuration of this process: `PTXVM_DEVICE` (`sm_90`), `PTXVM_DEVICE_NAME`, `PTXVM_DEVICE_COUNT`, `PTXVM_DEVICE_MEMORY` (bytes, or
-    /// with `K`, `M`, `G`), `PTXVM_LENIENT=1`, and `CUDA_VISIBLE_DEVICES`, of which only an empty list or `-1` means something: no device.
+    /// with `K`, `M`, `G`), `PTXVM_LENIENT=1`, and `CUDA_VISIBLE_DEVICES`: numbers or UUIDs of devices, of which those before the first that does
+    /// not exist are there.
     pub fn get() -> &'static Config {
         static CONFIG: OnceLock<Config> = OnceLock::new();
         CONFIG.get_or_init(|| Config::of(|name| std::env::var(name).ok()))
     }
 
     fn of(variable: impl Fn(&str) -> Option<String>) -> Config {
+        let mut faults = Vec::new();
+        let mut told = |name: &str, what: &str, is_one: &dyn Fn(&str) -> bool| {
+            let value = variable(name).filter(|value| !value.is_empty())?;
+            if !is_one(&value) {
+                faults.push(format!("{name} is `{value}`, which is not {what}"));
+            }
+            Some(value)
+        };
         let default = Chip::of_capability(DEFAULT).expect("the table has it");
-        let device = variable("PTXVM_DEVICE");
-        let chip = device.as_deref().map_or(Some(default), |name| Chip::of_capability(capability(name)?));
-        let chip = chip.unwrap_or_else(|| {
-            log!(
-                error,
-                "PTXVM_DEVICE is `{}`, which is no target such as sm_90: sm_{DEFAULT} it is",
-                device.unwrap_or_default()
-            );
-            default
-        });
-        let count = variable("PTXVM_DEVICE_COUNT").and_then(|count| count.parse().ok());
-        let invisible = variable("CUDA_VISIBLE_DEVICES").is_some_and(|list| list.is_empty() || list == "-1");
-        let count = if invisible { 0 } else { count.unwrap_or(1).min(MOST_DEVICES) };
-        let memory = variable("PTXVM_DEVICE_MEMORY").and_then(|bytes| size(&bytes));
+        let chip_of = |name: &str| Chip::of_capability(capability(name)?);
+        let chip = told("PTXVM_DEVICE", "a target such as sm_90", &|name| chip_of(name).is_some());
+        let chip = chip.and_then(|name| chip_of(&name)).unwrap_or(default);
+        let count_of = |text: &str| text.parse().ok().filter(|count| *count <= MOST_DEVICES);
+        let count =
+            told("PTXVM_DEVICE_COUNT", "a number of devices up to 64", &|text| count_of(text).is_some());
+        let count = count.and_then(|text| count_of(&text)).unwrap_or(1);
+        let count = variable("CUDA_VISIBLE_DEVICES").map_or(count, |list| visible(&list, count));
+        let memory =
+            told("PTXVM_DEVICE_MEMORY", "a number of bytes such as 2G", &|text| size(text).is_some());
+        let memory = memory.and_then(|bytes| size(&bytes));
+        told("PTXVM_LOG", "error, warn, info or trace", &|text| crate::log::Level::of(text).is_some());
+        for name in ["PTXVM_LENIENT", "PTXVM_PROFILE", "PTXVM_TRACK_UNUSED_MEMORY"] {
+            told(name, "0 or 1", &|text| matches!(text, "0" | "1"));
+        }
+        if let Some(error) = variable("PTXVM_TOOL").and_then(|names| names.parse::<ptxvm::Tools>().err()) {
+            faults.push(format!("PTXVM_TOOL: {error}"));
+        }
         // A program that takes all memory of the device must not take all of the host's.
         let memory = memory.unwrap_or_else(|| (u64::from(chip.memory) << 30).min(host_memory() / 4 * 3));
         let name = variable("PTXVM_DEVICE_NAME").unwrap_or_else(|| chip.name.to_owned());
         let lenient = variable("PTXVM_LENIENT").is_some_and(|value| value == "1");
-        Config { chip, name, count, memory, lenient }
+        Config { chip, name, count, memory, lenient, faults }
     }
+}
+
+/// How many devices of these a list of `CUDA_VISIBLE_DEVICES` leaves: those before the first that does not exist, or none if one is there twice.
+fn visible(list: &str, count: u32) -> u32 {
+    let ordinal = |entry: &str| match entry.trim() {
+        uuid if uuid.starts_with("GPU-") => {
+            let mut found = (0..count).filter(|&ordinal| crate::device::uuid_text(ordinal).starts_with(uuid));
+            found.next().filter(|_| found.next().is_none())
+        }
+        number => number.parse().ok().filter(|ordinal| *ordinal < count),
+    };
+    let there: Vec<u32> = list.split(',').map_while(ordinal).collect();
+    let is_twice = there.iter().enumerate().any(|(i, ordinal)| there[..i].contains(ordinal));
+    if is_twice { 0 } else { there.len() as u32 }
 }
 
 /// The number of `sm_90`, `sm_90a`, `90` or `9.0`.
@@ -104,12 +132,38 @@ mod tests {
         assert_eq!((with(&[]).chip.capability, with(&[]).count), (90, 1));
         assert_eq!(with(&[("PTXVM_DEVICE", "sm_100a")]).chip.name, "NVIDIA B200");
         assert_eq!(with(&[("PTXVM_DEVICE", "8.6")]).chip.capability, 86);
-        assert_eq!(with(&[("PTXVM_DEVICE", "sm_nine")]).chip.capability, 90);
         assert_eq!(with(&[("PTXVM_DEVICE_MEMORY", "2G")]).memory, 2 << 30);
         assert_eq!(with(&[("PTXVM_DEVICE_MEMORY", "512MiB")]).memory, 512 << 20);
         assert_eq!(with(&[("PTXVM_DEVICE_COUNT", "4")]).count, 4);
         assert!(with(&[("PTXVM_LENIENT", "1")]).lenient && !with(&[]).lenient);
         assert_eq!(with(&[("CUDA_VISIBLE_DEVICES", "")]).count, 0);
         assert_eq!(with(&[("CUDA_VISIBLE_DEVICES", "0")]).count, 1);
+        let visible = |list| with(&[("PTXVM_DEVICE_COUNT", "4"), ("CUDA_VISIBLE_DEVICES", list)]).count;
+        let uuid = crate::device::uuid_text(2);
+        assert_eq!(
+            [visible("3,1"), visible("0,5,1"), visible("5"), visible("1,1"), visible("-1")],
+            [2, 1, 0, 0, 0]
+        );
+        assert_eq!([visible(&uuid), visible("GPU-"), visible("GPU-ffffffff")], [1, 0, 0]);
+    }
+
+    #[test]
+    fn unknown_values_are_faults() {
+        let faults = |name: &'static str, value: &'static str| {
+            Config::of(move |other| (other == name).then(|| value.to_owned())).faults
+        };
+        for (name, bad, good) in [
+            ("PTXVM_DEVICE", "sm_nine", "sm_80"),
+            ("PTXVM_DEVICE_COUNT", "x", "2"),
+            ("PTXVM_DEVICE_COUNT", "65", "64"),
+            ("PTXVM_DEVICE_MEMORY", "abc", "48M"),
+            ("PTXVM_LOG", "garbage", "warn"),
+            ("PTXVM_TOOL", "zzz", "racecheck"),
+            ("PTXVM_LENIENT", "yes", "1"),
+        ] {
+            let [fault] = &faults(name, bad)[..] else { panic!("{name}={bad}") };
+            assert!(fault.contains(name) && fault.contains(bad), "{fault}");
+            assert_eq!((faults(name, good), faults(name, "")), (vec![], vec![]), "{name}={good}");
+        }
     }
 }

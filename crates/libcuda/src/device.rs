@@ -16,6 +16,14 @@ fn uuid(ordinal: u32) -> [u8; 16] {
     bytes
 }
 
+/// The same as `nvidia-smi -L` and `CUDA_VISIBLE_DEVICES` write it: `GPU-70747876-6d2d-612d-6770-752d6f662d30`.
+pub fn uuid_text(ordinal: u32) -> String {
+    let part = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let bytes = uuid(ordinal);
+    let parts = [&bytes[..4], &bytes[4..6], &bytes[6..8], &bytes[8..10], &bytes[10..]].map(part);
+    format!("GPU-{}", parts.join("-"))
+}
+
 /// Copies a text into a buffer of the program.
 ///
 /// # Safety

@@ -26,11 +26,16 @@ static DRIVER: OnceLock<Driver> = OnceLock::new();
 /// Starts the driver, if it has not been started.
 ///
 /// # Errors
-/// When there is no device.
+/// When there is no device, or a variable of the environment has a value that it cannot have.
 pub fn start() -> Result<&'static Driver, Status> {
     crate::process::watch_forks();
     vm::report_briefly();
     crate::report::begin();
+    let faults = &Config::get().faults;
+    if !faults.is_empty() {
+        crate::log::log!(error_once, "{}", faults.join("\nptxvm: "));
+        return Err(Status::CUDA_ERROR_INVALID_VALUE);
+    }
     if Config::get().count == 0 {
         return Err(Status::CUDA_ERROR_NO_DEVICE);
     }

@@ -19,12 +19,23 @@ pub enum Level {
 /// The level that was asked for.
 pub fn level() -> Level {
     static LEVEL: OnceLock<Level> = OnceLock::new();
-    *LEVEL.get_or_init(|| match std::env::var("PTXVM_LOG").as_deref() {
-        Ok("trace") => Level::Trace,
-        Ok("info") => Level::Info,
-        Ok("warn") => Level::Warn,
-        _ => Level::Error,
+    *LEVEL.get_or_init(|| {
+        let wanted = std::env::var("PTXVM_LOG").ok();
+        wanted.and_then(|name| Level::of(&name)).unwrap_or(Level::Error)
     })
+}
+
+impl Level {
+    /// The level of this name.
+    pub fn of(name: &str) -> Option<Level> {
+        Some(match name {
+            "trace" => Level::Trace,
+            "info" => Level::Info,
+            "warn" => Level::Warn,
+            "error" => Level::Error,
+            _ => return None,
+        })
+    }
 }
 
 /// Writes a line to stderr; where that is closed there is nobody to tell.

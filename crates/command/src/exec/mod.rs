@@ -27,7 +27,8 @@ use super::runtime::has_static_runtime;
 /// The names under which programs look for our libraries, and those that they may have beside this command: after `cargo build`, or installed.
 const LIBRARIES: &[(&[&str], &[&str])] = &[
     (&["libcuda.so.1", "libcuda.so"], &["libcuda.so.1", "libptxvm_libcuda.so"]),
-    (&["libcudart.so.12"], &["libcudart.so.12", "libptxvm_cudart12.so"]),
+    // numba opens the runtime without a version; that of its toolkits is 12.
+    (&["libcudart.so.12", "libcudart.so"], &["libcudart.so.12", "libptxvm_cudart12.so"]),
     (&["libcudart.so.13"], &["libcudart.so.13", "libptxvm_cudart13.so"]),
 ];
 

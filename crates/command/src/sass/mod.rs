@@ -78,7 +78,8 @@ struct DisOptions {
     /// Target: sm_52 to sm_120
     #[arg(long, value_name = "sm_XX", value_parser = parse_arch)]
     arch: Arch,
-    /// A word in hexadecimal, most significant digit first: 16 digits before sm_70, 32 from there on
+    /// A word in hexadecimal, most significant digit first: 16 digits before sm_70, 32 from there on; or the two halves that nvdisasm
+    /// prints, the lower one first: '0x0000000502007234 0x004fe20003f01000'
     #[arg(long, value_name = "WORD")]
     hex: Vec<String>,
     /// Words from a file, one a line; `-` is standard input. Answers stay aligned: `error: ...` where one fails
@@ -294,14 +295,22 @@ fn one_line(text: &str, diagnostic: &Diagnostic) -> String {
     line.replace(['\n', '\r'], " ")
 }
 
+/// The word of a text: its digits, or those of its lower half and of its upper half, as nvdisasm prints words from sm_70 on.
 fn parse_word(arch: Arch, text: &str) -> Result<u128, String> {
-    let text = text.trim();
-    let digits = text.strip_prefix("0x").or(text.strip_prefix("0X")).unwrap_or(text);
+    let halves = text
+        .split_whitespace()
+        .map(|part| part.strip_prefix("0x").or(part.strip_prefix("0X")).unwrap_or(part));
+    let mut halves: Vec<&str> = halves.collect();
+    halves.reverse();
+    let digits = match halves[..] {
+        [upper, lower] if (upper.len(), lower.len()) != (16, 16) => text.to_owned(),
+        _ => halves.concat(),
+    };
     let wanted = arch.word_bytes() * 2;
     if digits.len() != wanted || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
         return Err(format!("a word of {arch} is {wanted} hexadecimal digits"));
     }
-    u128::from_str_radix(digits, 16).map_err(|error| error.to_string())
+    u128::from_str_radix(&digits, 16).map_err(|error| error.to_string())
 }
 
 /// Answers each line of a file with one line.
