@@ -144,12 +144,12 @@ impl<'a> Checker<'a> {
     fn module_scope_space(&mut self, space: Space, space_name: &str, name: Name<'a>) {
         let Name { text, span } = name;
         match space {
+            Space::Local | Space::Reg if self.version < Version::new(3, 0) && self.warned_of_scope => {}
             Space::Local | Space::Reg if self.version < Version::new(3, 0) => {
-                if !std::mem::replace(&mut self.warned_of_scope, true) {
-                    let message =
-                        format!("Use of module scoped .local or .reg variable '{text}' found, disabling ABI");
-                    self.sink.warning(Code::IllegalScope, span, message);
-                }
+                self.warned_of_scope = true;
+                let message =
+                    format!("Use of module scoped .local or .reg variable '{text}' found, disabling ABI");
+                self.sink.warning(Code::IllegalScope, span, message);
             }
             Space::Local | Space::Reg => {
                 let message =

@@ -93,7 +93,7 @@ pub fn steps(graph: &Graph) -> Result<Vec<Step>, Status> {
 }
 
 /// The step of a node, which may be in a graph of a node, and so on.
-fn find<'s>(steps: &'s mut [Step], graph: u64, node: u64) -> Option<&'s mut Step> {
+fn find(steps: &mut [Step], graph: u64, node: u64) -> Option<&mut Step> {
     for step in steps {
         if (step.graph, step.node) == (graph, node) {
             return Some(step);
