@@ -150,8 +150,10 @@ impl Cpu<'_, '_> {
         let Some(field) = Field::of(&i.picks, ordinal) else { return Ok(()) };
         let (at, value) = (self.address(address, i.picks.space()), self.value(value, i.picks.ty(0)) as u64);
         let mut bytes = self.map_bytes(at, true)?;
-        field.replace(&mut bytes, value);
-        self.write_bytes(at, &bytes)
+        for part in field.replace(&mut bytes, value).into_iter().filter(|part| !part.is_empty()) {
+            self.write_bytes(Address { at: at.at + part.start as u64, ..at }, &bytes[part])?;
+        }
+        Ok(())
     }
 
     /// `tensormap.cp_fenceproxy`: every thread of the warp copies the same.

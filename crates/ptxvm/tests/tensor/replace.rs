@@ -108,3 +108,52 @@ fn kernels_make_maps_of_zeros() {
         assert_eq!(out.read().unwrap(), expected, "{engine:?}");
     }
 }
+
+/// Each of two blocks replaces a field of its own of the same map, and looks whether it is there still.
+const SIDE_BY_SIDE: &str = "\
+.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry test(.param .u64 map, .param .u64 lost)
+{
+    .reg .b64 %map, %mine, %lost;
+    .reg .b32 %block, %i, %v;
+    .reg .pred %second, %p;
+    ld.param.u64 %map, [map];
+    ld.param.u64 %lost, [lost];
+    mov.u32 %block, %ctaid.x;
+    setp.ne.u32 %second, %block, 0;
+    mad.wide.u32 %mine, %block, 8, %map;
+    mov.u32 %i, 0;
+again:
+    add.u32 %i, %i, 1;
+    @%second bra other;
+    tensormap.replace.tile.global_dim.global.b1024.b32 [%map], 0, %i;
+    bra.uni replaced;
+other:
+    tensormap.replace.tile.global_dim.global.b1024.b32 [%map], 1, %i;
+replaced:
+    ld.relaxed.gpu.global.u32 %v, [%mine+48];
+    setp.ne.u32 %p, %v, %i;
+    @%p red.global.add.u32 [%lost], 1;
+    setp.lt.u32 %p, %i, 5000;
+    @%p bra again;
+    ret;
+}
+";
+
+#[test]
+fn fields_are_replaced_side_by_side() {
+    let module = Module::from_ptx(SIDE_BY_SIDE).unwrap_or_else(|error| panic!("{error}"));
+    for engine in ENGINES {
+        let device = Device::new();
+        let (map, lost) = (device.array(&[0u64; 16]).unwrap(), device.array(&[0u32]).unwrap());
+        let loaded = device.load(&module).unwrap();
+        loaded.launch("test").grid(2u32).engine(engine).arg(&map).arg(&lost).run().unwrap();
+        assert_eq!(
+            (&map.read().unwrap()[6..8], lost.read().unwrap()[0]),
+            (&[5000, 5000][..], 0),
+            "{engine:?}"
+        );
+    }
+}

@@ -12,6 +12,8 @@
 //! | 100..110 | tiled: the box. im2col: channels, pixels |
 //! | 112..124 | im2col: lower corner, upper corner |
 
+use std::ops::Range;
+
 use super::{Element, Fill, Im2col, Interleave, MOST_DIMENSIONS, Mode, Swizzle, TensorMap};
 
 /// Bytes of a map.
@@ -191,28 +193,33 @@ impl TensorMap {
 
 impl Field {
     /// Changes a field of what is to become a map, if it is none yet: programs begin with zeros. A value that the field cannot have
-    /// makes it none.
-    pub fn replace(self, bytes: &mut [u8; BYTES], value: u64) {
+    /// makes it none. The parts that changed are returned: no others may be stored, since threads change fields side by side.
+    pub fn replace(self, bytes: &mut [u8; BYTES], value: u64) -> [Range<usize>; 2] {
         let byte = u8::try_from(value).unwrap_or(u8::MAX);
-        let short = u16::try_from(value).unwrap_or(0);
-        put(bytes, 0, MAGIC);
-        match self {
-            Field::Address => put(bytes, ADDRESS, &value.to_le_bytes()),
-            Field::Rank => bytes[KINDS] = byte.saturating_add(1),
-            Field::Box(i) => put(bytes, BOX + 2 * usize::from(i), &short.to_le_bytes()),
-            Field::Extent(i) => put(bytes, EXTENTS + 8 * usize::from(i), &value.to_le_bytes()),
+        let short = u64::from(u16::try_from(value).unwrap_or(0));
+        let (at, size, value) = match self {
+            Field::Address => (ADDRESS, 8, value),
+            Field::Rank => (KINDS, 1, byte.saturating_add(1).into()),
+            Field::Box(i) => (BOX + 2 * usize::from(i), 2, short),
+            Field::Extent(i) => (EXTENTS + 8 * usize::from(i), 8, value),
             // There is none above the last but one.
-            Field::Stride(i) if usize::from(i) + 1 >= MOST_DIMENSIONS => {}
-            Field::Stride(i) => put(bytes, STRIDES + 8 * usize::from(i), &value.to_le_bytes()),
-            Field::Step(i) => bytes[STEPS + usize::from(i)] = byte,
-            Field::Element => {
-                bytes[KINDS + 1] = ELEMENTS.get(usize::from(byte)).map_or(u8::MAX, |&element| element as u8);
-            }
-            Field::Interleave => bytes[KINDS + 2] = byte,
-            Field::Swizzle => bytes[KINDS + 3] = byte,
-            Field::Atomicity => bytes[ATOMICITY] = byte,
-            Field::Fill => bytes[KINDS + 4] = byte,
-        }
+            Field::Stride(i) if usize::from(i) + 1 >= MOST_DIMENSIONS => (STRIDES, 0, 0),
+            Field::Stride(i) => (STRIDES + 8 * usize::from(i), 8, value),
+            Field::Step(i) => (STEPS + usize::from(i), 1, byte.into()),
+            Field::Element => (
+                KINDS + 1,
+                1,
+                ELEMENTS.get(usize::from(byte)).map_or(u8::MAX, |&element| element as u8).into(),
+            ),
+            Field::Interleave => (KINDS + 2, 1, byte.into()),
+            Field::Swizzle => (KINDS + 3, 1, byte.into()),
+            Field::Atomicity => (ATOMICITY, 1, byte.into()),
+            Field::Fill => (KINDS + 4, 1, byte.into()),
+        };
+        let magic = if bytes.starts_with(MAGIC) { 0..0 } else { 0..MAGIC.len() };
+        put(bytes, 0, MAGIC);
+        put(bytes, at, &value.to_le_bytes()[..size]);
+        [magic, at..at + size]
     }
 }
 
@@ -304,7 +311,15 @@ mod tests {
             (Field::Swizzle, 3),
             (Field::Fill, 1),
         ] {
-            field.replace(&mut bytes, value);
+            let before = bytes;
+            let parts = field.replace(&mut bytes, value);
+            // Nothing but these parts has changed.
+            let changed = |i: &usize| before[*i] != bytes[*i];
+            assert!(
+                (0..BYTES).filter(changed).all(|i| parts.iter().any(|part| part.contains(&i))),
+                "{field:?}"
+            );
+            assert!(before.starts_with(MAGIC) <= parts[0].is_empty() && parts[1].len() <= 8, "{field:?}");
         }
         assert_eq!(TensorMap::from_bytes(&bytes), Ok(map(Mode::Tiled([256, 1, 77, 1, 1]))));
         for (number, element) in ELEMENTS.into_iter().enumerate() {

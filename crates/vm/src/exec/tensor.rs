@@ -244,11 +244,12 @@ impl Chunk<'_> {
             let place = self.map_place(shared, &op.address, at, true, lane, span)?;
             let copy = self.registers.helpers().copy;
             let mut bytes = [0; BYTES];
-            // SAFETY: the place holds a map.
+            // SAFETY: the place holds a map, and the parts lie in it.
             unsafe {
-                std::ptr::copy_nonoverlapping(place, bytes.as_mut_ptr(), BYTES);
-                field.replace(&mut bytes, value);
-                copy(place, bytes.as_ptr(), BYTES);
+                copy(bytes.as_mut_ptr(), place, BYTES);
+                for part in field.replace(&mut bytes, value) {
+                    copy(place.add(part.start), bytes.as_ptr().add(part.start), part.len());
+                }
             }
         }
         Ok(())
