@@ -143,6 +143,7 @@ impl Context {
         for stream in self.live_streams() {
             stream.queue.now().wait();
         }
+        crate::pool::synchronized();
         crate::output::flush();
         self.check()
     }

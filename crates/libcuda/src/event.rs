@@ -178,6 +178,7 @@ api! { API:
         if let Some(point) = event.point() {
             point.wait();
         }
+        crate::pool::synchronized();
         crate::output::flush();
         Context::current_or(Some(event.context)).map(drop)
     }

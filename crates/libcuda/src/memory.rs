@@ -168,6 +168,7 @@ impl Allocations {
             let goes = allocation.context == context && allocation.kind != Kind::Mapped;
             if goes {
                 crate::initialized::freed(allocation.base);
+                crate::pool::released(allocation.base, allocation.bytes);
                 if allocation.kind.is_of_device() {
                     self.used.fetch_sub(allocation.bytes, Ordering::Relaxed);
                 }
@@ -508,7 +509,7 @@ api! { API:
         Context::current()?;
         let driver = driver()?;
         let all = driver.config.memory;
-        write(free, all.saturating_sub(driver.allocations.used()) as usize)?;
+        write(free, all.saturating_sub(driver.allocations.used() + crate::pool::kept()) as usize)?;
         write(total, all as usize)
     }
     /// Start and size of the allocation that an address lies in.

@@ -1,8 +1,8 @@
 //! Memory in the order of streams, and the pools that it comes from (CUDA Driver API, "Stream Ordered Memory Allocator").
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::{c_int, c_uint, c_void};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys::{
@@ -22,15 +22,48 @@ use crate::stream::Stream;
 
 static POOLS: Handles<Pool> = Handles::new();
 
-/// A pool. Memory that is given back goes back at once, whatever its release threshold says.
+/// A pool. What it keeps of the memory that is given back is only counted: the host gets that back at once.
 #[derive(Default)]
 pub struct Pool {
     /// The number of its device.
     device: u32,
-    /// Reuse policies, on unless switched off, and release threshold in bytes.
-    settings: Mutex<HashMap<u32, u64>>,
-    used: AtomicU64,
-    most_used: AtomicU64,
+    /// Reuse policies, on unless switched off.
+    settings: Mutex<HashMap<u32, bool>>,
+    memory: Mutex<Memory>,
+}
+
+/// Bytes by which NVIDIA's driver makes a pool larger and smaller.
+const CHUNK: u64 = 32 << 20;
+
+/// What a pool has of memory, and how much it had at most, in bytes.
+#[derive(Clone, Copy, Default)]
+struct Memory {
+    used: u64,
+    most_used: u64,
+    /// What it has of the device, in whole chunks.
+    reserved: u64,
+    most_reserved: u64,
+    /// What it keeps at a synchronisation, used or not.
+    threshold: u64,
+}
+
+impl Memory {
+    fn take(&mut self, bytes: u64) {
+        self.used += bytes;
+        self.reserved = self.reserved.max(in_chunks(self.used));
+        self.most_used = self.most_used.max(self.used);
+        self.most_reserved = self.most_reserved.max(self.reserved);
+    }
+
+    /// Gives back what it does not use, but keeps so many bytes.
+    fn trim(&mut self, keep: u64) {
+        self.reserved = self.reserved.min(in_chunks(self.used.max(keep)));
+    }
+}
+
+/// The bytes of the chunks that so many bytes take.
+fn in_chunks(bytes: u64) -> u64 {
+    bytes.checked_next_multiple_of(CHUNK).unwrap_or(u64::MAX)
 }
 
 /// Attributes (`CUmemPool_attribute`).
@@ -77,8 +110,7 @@ impl Pool {
 
     /// Counts an allocation as its own.
     fn count(self: &Arc<Pool>, address: u64, bytes: u64) {
-        let used = self.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        self.most_used.fetch_max(used, Ordering::Relaxed);
+        lock(&self.memory).take(bytes);
         lock(&OWNERS).insert(address, Arc::clone(self));
     }
 }
@@ -91,8 +123,28 @@ pub fn used_by_graph(device: u32, address: u64, bytes: u64) {
 /// An allocation was given back.
 pub fn released(address: u64, bytes: u64) {
     if let Some(pool) = lock(&OWNERS).remove(&address) {
-        pool.used.fetch_sub(bytes, Ordering::Relaxed);
+        let mut memory = lock(&pool.memory);
+        memory.used = memory.used.saturating_sub(bytes);
     }
+}
+
+/// Bytes of the device that pools keep and do not use.
+pub fn kept() -> u64 {
+    let kept = Cell::new(0);
+    POOLS.for_each(|pool| {
+        let memory = lock(&pool.memory);
+        kept.set(kept.get() + memory.reserved.saturating_sub(memory.used));
+    });
+    kept.get()
+}
+
+/// A stream, an event or a context was waited for: pools give back what they have above their thresholds.
+pub fn synchronized() {
+    POOLS.for_each(|pool| {
+        let mut memory = lock(&pool.memory);
+        let keep = memory.threshold / CHUNK * CHUNK;
+        memory.trim(keep);
+    });
 }
 
 fn pool(handle: CUmemoryPool) -> Result<Arc<Pool>, Status> {
@@ -187,14 +239,19 @@ api! { API:
     /// An attribute of a pool.
     cuMemPoolGetAttribute 11020 "cuMemPoolGetAttribute" (handle: CUmemoryPool, attribute: c_uint, value: *mut c_void) {
         let pool = pool(handle)?;
-        let setting = |default| lock(&pool.settings).get(&attribute).copied().unwrap_or(default);
-        match attribute {
-            _ if REUSE.contains(&attribute) => write(value.cast::<c_int>(), setting(1) as c_int),
-            RELEASE_THRESHOLD => write(value.cast::<u64>(), setting(0)),
-            RESERVED | USED => write(value.cast::<u64>(), pool.used.load(Ordering::Relaxed)),
-            RESERVED_HIGH | USED_HIGH => write(value.cast::<u64>(), pool.most_used.load(Ordering::Relaxed)),
-            _ => Err(Status::CUDA_ERROR_INVALID_VALUE),
+        if REUSE.contains(&attribute) {
+            let is_on = lock(&pool.settings).get(&attribute).copied().unwrap_or(true);
+            return write(value.cast::<c_int>(), is_on.into());
         }
+        let memory = *lock(&pool.memory);
+        write(value.cast::<u64>(), match attribute {
+            RELEASE_THRESHOLD => memory.threshold,
+            RESERVED => memory.reserved,
+            RESERVED_HIGH => memory.most_reserved,
+            USED => memory.used,
+            USED_HIGH => memory.most_used,
+            _ => return Err(Status::CUDA_ERROR_INVALID_VALUE),
+        })
     }
     /// Changes an attribute of a pool.
     cuMemPoolSetAttribute 11020 "cuMemPoolSetAttribute" (handle: CUmemoryPool, attribute: c_uint, value: *mut c_void) {
@@ -202,22 +259,26 @@ api! { API:
         match attribute {
             _ if REUSE.contains(&attribute) => {
                 let value = read(value.cast::<c_int>())?;
-                lock(&pool.settings).insert(attribute, (value != 0).into());
+                lock(&pool.settings).insert(attribute, value != 0);
             }
             RELEASE_THRESHOLD => {
-                let value = read(value.cast::<u64>())?;
-                lock(&pool.settings).insert(attribute, value);
+                lock(&pool.memory).threshold = read(value.cast::<u64>())?;
             }
             RESERVED_HIGH | USED_HIGH if read(value.cast::<u64>())? == 0 => {
-                pool.most_used.store(pool.used.load(Ordering::Relaxed), Ordering::Relaxed);
+                let mut memory = lock(&pool.memory);
+                match attribute {
+                    RESERVED_HIGH => memory.most_reserved = memory.reserved,
+                    _ => memory.most_used = memory.used,
+                }
             }
             _ => return Err(Status::CUDA_ERROR_INVALID_VALUE),
         }
         Ok(())
     }
-    /// Gives memory that a pool keeps back: it keeps none.
-    cuMemPoolTrimTo 11020 "cuMemPoolTrimTo" (handle: CUmemoryPool, _bytes: usize) {
-        pool(handle).map(drop)
+    /// Gives back memory that a pool keeps and does not use, but for so many bytes.
+    cuMemPoolTrimTo 11020 "cuMemPoolTrimTo" (handle: CUmemoryPool, bytes: usize) {
+        lock(&pool(handle)?.memory).trim(bytes as u64);
+        Ok(())
     }
     /// Lets devices reach the memory of a pool, which all can.
     cuMemPoolSetAccess 11020 "cuMemPoolSetAccess" (handle: CUmemoryPool, access: *const CUmemAccessDesc, count: usize) {
@@ -248,26 +309,32 @@ api! { API:
     /// What the memory of graphs takes: it is that of pools.
     cuDeviceGetGraphMemAttribute 11040 "cuDeviceGetGraphMemAttribute" (device: CUdevice, attribute: c_uint, value: *mut c_void) {
         let pool = Pool::of_device(driver()?.ordinal(device)?).0;
-        match attribute {
-            0 | 2 => write(value.cast::<u64>(), pool.used.load(Ordering::Relaxed)),
-            1 | 3 => write(value.cast::<u64>(), pool.most_used.load(Ordering::Relaxed)),
-            _ => Err(Status::CUDA_ERROR_INVALID_VALUE),
-        }
+        let memory = *lock(&pool.memory);
+        write(value.cast::<u64>(), match attribute {
+            0 => memory.used,
+            1 => memory.most_used,
+            2 => memory.reserved,
+            3 => memory.most_reserved,
+            _ => return Err(Status::CUDA_ERROR_INVALID_VALUE),
+        })
     }
     /// Begins to look anew for the most that the memory of graphs took.
     cuDeviceSetGraphMemAttribute 11040 "cuDeviceSetGraphMemAttribute" (device: CUdevice, attribute: c_uint, value: *mut c_void) {
         let pool = Pool::of_device(driver()?.ordinal(device)?).0;
-        match attribute {
-            1 | 3 if read(value.cast::<u64>())? == 0 => {
-                pool.most_used.store(pool.used.load(Ordering::Relaxed), Ordering::Relaxed);
-                Ok(())
-            }
-            _ => Err(Status::CUDA_ERROR_INVALID_VALUE),
+        if !matches!(attribute, 1 | 3) || read(value.cast::<u64>())? != 0 {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
         }
+        let mut memory = lock(&pool.memory);
+        match attribute {
+            1 => memory.most_used = memory.used,
+            _ => memory.most_reserved = memory.reserved,
+        }
+        Ok(())
     }
-    /// Gives memory back that graphs keep: they keep none that they do not use.
+    /// Gives memory back that graphs keep and do not use.
     cuDeviceGraphMemTrim 11040 "cuDeviceGraphMemTrim" (device: CUdevice) {
-        driver()?.ordinal(device).map(drop)
+        lock(&Pool::of_device(driver()?.ordinal(device)?).0.memory).trim(0);
+        Ok(())
     }
     /// The pool that a location begins with.
     cuMemGetDefaultMemPool 13000 "cuMemGetDefaultMemPool" (result: *mut CUmemoryPool, location: *mut CUmemLocation, _kind: c_uint) {

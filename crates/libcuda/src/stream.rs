@@ -185,6 +185,7 @@ impl Stream {
             }
         }
         self.queue.now().wait();
+        crate::pool::synchronized();
         crate::output::flush();
         context.check()
     }
