@@ -280,6 +280,9 @@ fn bad_arguments_are_refused() {
             c".version 7.0 .target sm_70 .entry k() { nonsense; }".as_ptr().cast()
         )
     );
+    // A byte more than the 48 KiB that a kernel may declare.
+    const TOO_MUCH: &CStr = c".version 7.0 .target sm_70 .entry k() { .shared .b8 much[49153]; ret; }";
+    fails!(218, cuModuleLoadData(&raw mut module, TOO_MUCH.as_ptr().cast()));
     fails!(209, cuModuleLoadData(&raw mut module, c"\x7fELF and so on".as_ptr().cast()));
     ok!(cuMemFree_v2(data));
 }
