@@ -1,5 +1,6 @@
 //! Launches.
 
+use std::collections::BTreeSet;
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -28,6 +29,13 @@ pub struct KernelLaunch {
     /// Blocks of a cluster, if the launch says so.
     pub cluster: Option<[u32; 3]>,
     pub params: Vec<u8>,
+}
+
+/// Whether an overrun is the first one of its instruction: a program that launches in a loop would be told over and over.
+fn is_new(overrun: &vm::Fault) -> bool {
+    static KNOWN: Mutex<BTreeSet<(String, u32)>> = Mutex::new(BTreeSet::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    known.insert((overrun.kernel.clone(), overrun.span.start))
 }
 
 impl KernelLaunch {
@@ -112,7 +120,7 @@ impl KernelLaunch {
         };
         let overruns = std::mem::take(&mut *overruns.lock().unwrap_or_else(PoisonError::into_inner));
         let module = function.module.loaded.module();
-        overruns.into_iter().for_each(|fault| tell(&module.located(Box::new(fault))));
+        overruns.into_iter().filter(is_new).for_each(|fault| tell(&module.located(Box::new(fault))));
         result.map(drop).map_err(|error| {
             tell(&error);
             crate::status::of_error(&error)

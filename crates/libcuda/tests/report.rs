@@ -26,14 +26,14 @@ trap; }
 .file 1 "bad.cu"
 "#;
 
-/// Launches one kernel twice and the others once. It is a test like any other, and a program for the next one.
+/// Launches two kernels twice and one once. It is a test like any other, and a program for the next one.
 #[test]
 fn launches_end_as_they_must() {
     driver::start();
     let module = driver::load(PTX);
     // SAFETY: every pointer is good for its call.
     unsafe {
-        for (name, status) in [(c"good", 0), (c"overrun", 0), (c"good", 0), (c"bad", 719)] {
+        for (name, status) in [(c"good", 0), (c"overrun", 0), (c"good", 0), (c"overrun", 0), (c"bad", 719)] {
             let function = driver::function(module, name);
             assert_eq!(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, null_mut(), null_mut(), null_mut()), 0);
             assert_eq!(cuCtxSynchronize(), status, "{name:?}");
@@ -110,6 +110,7 @@ fn a_process_reports_its_launches_and_faults() {
     assert!(report["call_seconds"].as_f64().unwrap() > 0.0);
     let faults = report["faults"].as_array().unwrap();
     let fault = |i: usize| (faults[i]["kernel"].as_str().unwrap(), faults[i]["message"].as_str().unwrap());
+    // The overrun is told once.
     assert_eq!((faults.len(), fault(0).0, fault(1).0), (2, "overrun", "bad"));
     assert!(fault(0).1.contains("just past the end of shared variable `word`"), "{}", fault(0).1);
     assert!(fault(0).1.contains("goes on as there"), "{}", fault(0).1);
@@ -142,8 +143,8 @@ fn a_process_reports_its_launches_and_faults() {
     let expected = [
         ("ret;", Some(2), Some(64)),
         ("trap", Some(1), Some(32)),
-        ("ld.s", Some(1), Some(32)),
-        ("ret;", Some(1), Some(32)),
+        ("ld.s", Some(2), Some(64)),
+        ("ret;", Some(2), Some(64)),
     ];
     assert_eq!(executions, expected);
 }
