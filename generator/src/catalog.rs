@@ -164,9 +164,10 @@ fn is_of_a_function(spelling: &Spelling) -> bool {
         || spelling.picks.space() == Space::Param && spelling.form.form().opcode == Opcode::St
 }
 
-/// The dialects that kernels are written in, the newest first.
+/// The dialects that kernels are written in. Most are written in the first.
 pub static DIALECTS: LazyLock<Vec<Dialect>> = LazyLock::new(|| {
-    let all = [("9.0", "sm_100a"), ("9.0", "sm_120a"), ("8.0", "sm_90a"), ("6.3", "sm_70")];
+    let all =
+        [("9.0", "sm_100a"), ("9.0", "sm_120a"), ("9.4", "sm_107f"), ("8.0", "sm_90a"), ("6.3", "sm_70")];
     all.into_iter().map(|(version, target)| Dialect::new(version, target)).collect()
 });
 

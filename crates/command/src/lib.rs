@@ -34,6 +34,7 @@ mod texture;
 mod tool;
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Parser;
@@ -90,9 +91,15 @@ fn dispatch(call: &Call) -> u8 {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version go to stdout, errors to stderr; a reader that has gone away is no error.
-            let _ = error.print();
+            let printed = error.print().and_then(|()| std::io::stdout().flush());
             if !error.use_stderr() {
-                return code::OK;
+                return report::written(printed).map_or_else(
+                    |failure| {
+                        failure.show();
+                        failure.code
+                    },
+                    |()| code::OK,
+                );
             }
             if asks_for_json(&call.words) {
                 // What clap has printed is for people.

@@ -142,33 +142,44 @@ Arguments (--arg), one for each parameter of the kernel, in order:
   42  -1.5  inf  nan     a number, read by the parameter's declared type
   0x3c00                 a number given by its bits
   @x.npy                 an array: copied to device memory, its address passed
-  @x.npy:bf16            the same, its elements read as another type of the same size (bf16 from uint16)
+  @x.npy:bf16            the same, its elements read as another type of the same
+                         size (bf16 from uint16)
   @x.bin  @x.bin:f32     an array of raw little-endian bytes
   f16[1024]              a new array of zeros
   u32[64x64]=7           a new array filled with a number
-  f32[1024]=undef        a new array that nobody has written, for --tool initcheck (it holds zeros)
+  f32[1024]=undef        a new array that nobody has written, for
+                         --tool initcheck (it holds zeros)
   bytes[4096]            a new array of bytes
-  bytes:0011223344..     bytes by value, for structures (`.param .b8 p[16]`); so does @x.bin for such a parameter
-  {@x.npy, 4, 2.5:f64}   a structure by value, laid out as C does: addresses of arrays, integers of 4 bytes (4:u64: of 8),
-                         decimals as f32 (2.5:f64: as f64); its arrays are 2.0, 2.1 .. for --print and --out
-  texture(@x.npy, filter=linear, address=wrap, normalized)  surface(f32[64x64])  sampler(..)
-                         the handle of a new object; docs/textures.md has all options
-  tensormap(@x.npy, box=64x64, swizzle=128B)  the tensor map of a new array, for TMA; docs/tensors.md has all options
-  numba:@x.npy           an array for the 5 + 2 d parameters that numba makes of one of d dimensions
+  bytes:0011223344..     bytes by value, for structures (`.param .b8 p[16]`);
+                         so does @x.bin for such a parameter
+  {@x.npy, 4, 2.5:f64}   a structure by value, laid out as C does: addresses of
+                         arrays, integers of 4 bytes (4:u64: of 8), decimals as
+                         f32 (2.5:f64: as f64, 2:f16: as f16); its arrays are
+                         2.0, 2.1 .. for --print and --out
+  texture(@x.npy, filter=linear, address=wrap, normalized)
+  surface(f32[64x64])  sampler(..)
+                         the handle of a new object; docs/textures.md has all
+                         options
+  tensormap(@x.npy, box=64x64, swizzle=128B)
+                         the tensor map of a new array, for TMA; docs/tensors.md
+                         has all options
+  numba:@x.npy           an array for the 5 + 2 d parameters that numba makes of
+                         one of d dimensions
 Element types: u8 u16 u32 u64 s8 s16 s32 s64 f16 bf16 f32 f64 bool bytes, or numpy's names.
 
 Examples:
-  ptxvm run saxpy.ptx --grid 4 --block 256 --arg 2.0 --arg @x.npy --arg @y.npy --arg 1024 --out 2=y2.npy
+  ptxvm run saxpy.ptx --grid 4 --block 256 --arg 2 --arg @x.npy --arg @y.npy --arg 1024 --out 2=z.npy
   ptxvm run matmul.ptx --grid 32,32 --block 16x16 --arg @a.npy --arg @b.npy --arg f32[512x512] --print 2
-  ptxvm run reduce.ptx --block 256 --arg f32[4096]=1 --arg f32[1] --print 1 --format json --repeat 15
+  ptxvm run reduce.ptx --block 256 --arg f32[4096]=1 --arg f32[1] --print 1 --format json
   ptxvm run racy.ptx --block 256 --arg u32[256] --tool all
   ptxvm run racy.ptx --block 256 --arg u32[256] --schedule 7 --max-steps 1000000
   ptxvm run kernel.ptx library.ptx --arg f32[256] --print 0
   ptxvm run slow.ptx --grid 64 --block 256 --arg f32[16384] --profile=slow.html
 
-A profile counts by warps of 32 threads: how often one came to the line, how many of its lanes were active on average,
-how often its threads went different ways; whether the accesses of its halves were to consecutive elements (vector), to
-one address (broadcast) or to others (gather). Times are shares of the time in all lines, without the counting.";
+A profile counts by warps of 32 threads: how often one came to the line, how many of its lanes
+were active on average, how often its threads went different ways; whether the accesses of its
+halves were to consecutive elements (vector), to one address (broadcast) or to others (gather).
+Times are shares of the time in all lines, without the counting.";
 
 /// `ptxvm run`
 #[derive(Args, Debug)]
@@ -363,7 +374,9 @@ beside this command, or in ../lib: `cargo build --release -p ptxvm-libcuda -p pt
 
 What else the program's environment may say: PTXVM_DEVICE_NAME, PTXVM_DEVICE_COUNT, PTXVM_DEVICE_MEMORY (16G),
 PTXVM_LOG=warn|info|trace (what the program asks for and does not get; calls that fail; all calls), PTXVM_TOOL=racecheck,initcheck
-(as --tool of `ptxvm run`).
+(as --tool of `ptxvm run`), CUDA_VISIBLE_DEVICES. With a value of PTXVM_* that means nothing the driver does not start, and says why.
+
+Signals are handed on to the program. What it did is reported however it ends.
 
 Examples:
   ptxvm exec -- python train.py

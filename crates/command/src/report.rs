@@ -164,7 +164,15 @@ pub fn say_text(text: &str) {
 /// When stdout cannot be written to. A reader that has gone away (`| head`) is no error: the rest is dropped.
 pub fn print(line: impl Display) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
-    match writeln!(stdout, "{line}").and_then(|()| stdout.flush()) {
+    written(writeln!(stdout, "{line}").and_then(|()| stdout.flush()))
+}
+
+/// What became of writing to stdout.
+///
+/// # Errors
+/// As those of `print`.
+pub fn written(result: std::io::Result<()>) -> Result<(), Failure> {
+    match result {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Failure::usage(format!("cannot write to standard output: {error}")))
         }

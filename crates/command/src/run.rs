@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use check::module::Function;
+use diag::SourceFile;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use ptxvm::{Error, Located, Module, Suppressions, demangle, short_name, signature};
+use isa::Space;
+use ptxvm::{Error, Fault, FaultKind, Located, Module, Suppressions, demangle, short_name, signature};
 use serde_json::json;
 
 use super::arguments::Arguments;
@@ -243,6 +245,21 @@ fn not_launched(error: &Error) -> Failure {
     }
 }
 
+/// The option without which such a kernel faults so.
+fn forgotten(source: &SourceFile, fault: &Fault, options: &RunOptions) -> Option<&'static str> {
+    let words = || source.text().split_ascii_whitespace();
+    let is_of_shared = fault.access.as_ref().is_some_and(|access| access.space == Space::Shared);
+    if is_of_shared
+        && options.shared == 0
+        && words().zip(words().skip(1)).any(|pair| pair == (".extern", ".shared"))
+    {
+        return Some("the size of `.extern .shared` variables comes with the launch: --shared BYTES");
+    }
+    // CUDA's grid.sync() looks for its barrier there.
+    let syncs = fault.kind == FaultKind::Trap && source.text().contains("%envreg");
+    (syncs && !options.cooperative).then_some("blocks that wait for one another need --cooperative")
+}
+
 /// The kernel did not end by itself: says why, and delivers what it has computed so far.
 fn stopped(
     error: &Error,
@@ -259,6 +276,9 @@ fn stopped(
                 let _ = print(tool::add_to(object, options, findings));
             }
             say_text(&error.render(stderr_color()));
+            if let Some(help) = forgotten(source, fault, options) {
+                say(format_args!("help: {help}"));
+            }
             Failure::silent(options.error_exitcode.unwrap_or(code::FAULT))
         }
         Error::Unsupported { source, .. } | Error::Undefined { source, .. } => {

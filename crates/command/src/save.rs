@@ -13,6 +13,7 @@ use super::{npy, picture};
 /// # Errors
 /// When it cannot be written.
 pub fn save(array: &HostArray, path: &Path) -> io::Result<()> {
+    let_large_files_fail();
     let is_other = |data: std::fs::Metadata| !data.is_file();
     if std::fs::symlink_metadata(path).is_ok_and(is_other) {
         // A link, a pipe or a device: what it leads to is written, not replaced.
@@ -21,7 +22,7 @@ pub fn save(array: &HostArray, path: &Path) -> io::Result<()> {
     let beside = beside(path);
     let file = match File::create_new(&beside) {
         // The folder may be closed to new files while the file itself is open.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && path.exists() => {
             return write(array, path, File::options().write(true).truncate(true).open(path)?);
         }
         file => file?,
@@ -38,6 +39,12 @@ pub fn save(array: &HostArray, path: &Path) -> io::Result<()> {
     replaced
 }
 
+/// Lets a file that grows larger than this process may make one be an error of writing: the signal would end the process, and leave a part behind.
+fn let_large_files_fail() {
+    #[cfg(target_os = "linux")]
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
+}
+
 /// A name in the same folder that nobody else uses.
 fn beside(path: &Path) -> PathBuf {
     let mut name = std::ffi::OsString::from(".");
@@ -49,13 +56,18 @@ fn beside(path: &Path) -> PathBuf {
 /// Writes an array in the format that the ending of `path` says.
 fn write(array: &HostArray, path: &Path, file: File) -> io::Result<()> {
     let mut file = BufWriter::new(file);
-    match path.extension().and_then(|extension| extension.to_str()) {
-        Some("png") => picture::write(array, &mut file)?,
-        Some("npy") => npy::write(array, &mut file)?,
-        _ => file.write_all(&array.data)?,
+    // `.npy` is a name, too, and has no extension.
+    let name = path.as_os_str().to_string_lossy();
+    let is_npy = name.ends_with(".npy");
+    if is_npy {
+        npy::write(array, &mut file)?;
+    } else if name.ends_with(".png") {
+        picture::write(array, &mut file)?;
+    } else {
+        file.write_all(&array.data)?;
     }
     file.flush()?;
-    if array.dtype == DType::Bf16 && path.extension().is_some_and(|extension| extension == "npy") {
+    if array.dtype == DType::Bf16 && is_npy {
         let path = path.display();
         say(format_args!("note: `{path}` holds the bits of bf16 as uint16; read it back with @{path}:bf16"));
     }

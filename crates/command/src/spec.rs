@@ -211,8 +211,9 @@ impl Spec {
         match self {
             Spec::Number(_) if param.array => {
                 let bytes = param.bytes;
-                Err(mismatch("it is a number".to_owned())
-                    .help(format!("pass its {bytes} bytes: bytes:0011.. or @x.bin")))
+                Err(mismatch("it is a number".to_owned()).help(format!(
+                    "pass its {bytes} bytes: bytes:0011.., @x.bin, or the fields of a structure: {{2:f16}}"
+                )))
             }
             Spec::Number(text) => number(text, param, &type_name).map(Value::Bytes).map_err(Failure::usage),
             Spec::Structure(fields) => structure::resolve(fields, param),

@@ -1,6 +1,6 @@
 //! setp and set: comparisons to mask bits, and what is made of these.
 
-use super::drive::{apply2, load, load_mask, store, store_mask};
+use super::drive::{apply2, in_pairs, load, load_mask, store, store_mask};
 use super::path::{BLOCK, Block, Kernel, Parametric, Path, version, version_with};
 use super::select::Select;
 use super::{HostPath, LaneArgs, LaneFn, Parameters, RawFn};
@@ -348,6 +348,55 @@ fn set(dtype: Type, stype: Type, op: Option<BoolOp>, compare: RawFn, path: HostP
     version_with::<Set<u32>>(path, SetWith { compare, op, yes: [yes as u32, high as u32] })
 }
 
+/// `set` of bytes, four a lane: all ones where the comparison holds.
+struct SetBytes<T, const HOLDS: u8>(PhantomData<T>);
+
+impl<T: PartialOrd + Copy + 'static, const HOLDS: u8> Kernel for SetBytes<T, HOLDS> {
+    #[inline(always)]
+    unsafe fn run<P: Path>(args: &LaneArgs) {
+        for i in 0..args.lanes / BLOCK {
+            // SAFETY: the sources and the destination have `lanes` times four bytes, which are a `T` each; `P` by contract.
+            unsafe {
+                let bytes = |n: usize| -> [T; 4 * BLOCK] {
+                    args.src[n].add(i * args.step[n]).cast::<[T; 4 * BLOCK]>().read_unaligned()
+                };
+                let (x, y) = (bytes(0), bytes(1));
+                let mut result = [0u8; 4 * BLOCK];
+                for k in 0..4 * BLOCK {
+                    result[k] = all_ones!(u8, ordered::<_, HOLDS>(x[k], y[k]));
+                }
+                let result = std::mem::transmute::<[u8; 4 * BLOCK], Block<u32>>(result);
+                store::<P, _>(args, 0, i, result);
+            }
+        }
+    }
+}
+
+/// `set` of packed integers.
+fn set_packed(ty: Type, holds: u8, path: HostPath) -> Option<LaneFn> {
+    fn bytes<T: PartialOrd + Copy + 'static>(holds: u8, path: HostPath) -> Option<LaneFn> {
+        Some(match holds {
+            LESS => version::<SetBytes<T, LESS>>(path),
+            EQUAL => version::<SetBytes<T, EQUAL>>(path),
+            GREATER => version::<SetBytes<T, GREATER>>(path),
+            LESS_EQUAL => version::<SetBytes<T, LESS_EQUAL>>(path),
+            GREATER_EQUAL => version::<SetBytes<T, GREATER_EQUAL>>(path),
+            LESS_GREATER => version::<SetBytes<T, LESS_GREATER>>(path),
+            _ => return None,
+        })
+    }
+    match ty {
+        Type::U8x4 => bytes::<u8>(holds, path),
+        Type::S8x4 => bytes::<i8>(holds, path),
+        Type::U16x2 | Type::S16x2 => {
+            let element = ty.element();
+            let compare = comparison(element, false, holds, path)?;
+            Some(in_pairs(2, set(element, element, None, compare.function, path)))
+        }
+        _ => None,
+    }
+}
+
 /// The handler of a form of `setp` or `set`.
 pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
     let (holds, op, ftz) = (outcomes(picks.cmp()?), picks.bool_op(), picks.has(Mod::Ftz));
@@ -357,6 +406,7 @@ pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath
     let (stype, dtype) = match (opcode, picks.types()) {
         (Opcode::Setp, &[ty]) => (ty, None),
         (Opcode::Set, &[dtype, stype]) => (stype, Some(dtype)),
+        (Opcode::Set, &[ty]) if op.is_none() => return set_packed(ty, holds, path),
         _ => return None,
     };
     let compare = comparison(stype, ftz, holds, path)?;

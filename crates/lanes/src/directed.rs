@@ -11,14 +11,14 @@ use isa::{Opcode, Rounding};
 use std::marker::PhantomData;
 
 /// The directions, as const generics take them.
-const ZERO: u8 = 0;
-const DOWN: u8 = 1;
-const UP: u8 = 2;
+pub(super) const ZERO: u8 = 0;
+pub(super) const DOWN: u8 = 1;
+pub(super) const UP: u8 = 2;
 
 /// x + y, and the rest that binary64 has no room for (Knuth's two-sum). An exact sum of zero is negative only when
 /// rounding down.
 #[inline(always)]
-fn sum<const TO: u8>(x: f64, y: f64) -> (f64, f64) {
+pub(super) fn sum<const TO: u8>(x: f64, y: f64) -> (f64, f64) {
     let sum = if TO == DOWN { -(-x - y) } else { x + y };
     let part = sum - x;
     (sum, (x - (sum - part)) + (y - part))
@@ -26,7 +26,7 @@ fn sum<const TO: u8>(x: f64, y: f64) -> (f64, f64) {
 
 /// The exact value `sum + rest`, of which `sum` is the nearest binary64 number, in binary32.
 #[inline(always)]
-fn narrow<const TO: u8>((sum, rest): (f64, f64)) -> f32 {
+pub(super) fn narrow<const TO: u8>((sum, rest): (f64, f64)) -> f32 {
     let nearest = sum as f32;
     let lost = sum - f64::from(nearest);
     // By how much the exact value is above `nearest`: infinitely where it overflowed, NaN if it is infinite or NaN.

@@ -45,6 +45,7 @@ mod mask_ops;
 mod matrix;
 pub mod memory;
 mod numbers;
+mod pairs;
 mod path;
 mod product;
 mod property;
@@ -313,6 +314,7 @@ pub fn lookup(form: &'static Form, picks: &Picks, path: HostPath) -> Option<Lane
         .or_else(|| approx::find(opcode, sources, picks, path))
         .or_else(|| approx64::find(opcode, sources, picks, path))
         .or_else(|| half::find(opcode, sources, picks, path))
+        .or_else(|| pairs::find(opcode, sources, picks, path))
         .or_else(|| property::find(opcode, sources, picks, path))
         .or_else(|| directed64::find(opcode, sources, picks, path))
         .or_else(|| rounded::find(opcode, sources, picks, path))

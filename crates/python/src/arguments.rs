@@ -309,12 +309,17 @@ fn too_large(value: &Bound<'_, PyAny>, bits: u32) -> PyErr {
     PyOverflowError::new_err(format!("is {value}, which has more than {bits} bits"))
 }
 
-/// A number in a format of floating point, rounded to the nearest; parameters without a kind take that of their size.
+/// A number in a format of floating point, rounded to the nearest; parameters without a kind take that of their size. There are two of 16 bits.
 fn float_bits(value: &Bound<'_, PyAny>, ty: Type) -> PyResult<u64> {
     let number: f64 = value.extract()?;
     Ok(match (ty, ty.kind(), ty.bits()) {
         (Type::Bf16, ..) => bf16::from_f64(number).to_bits().into(),
-        (_, Kind::Float | Kind::Bits, 16) => f16::from_f64(number).to_bits().into(),
+        (_, Kind::Float, 16) => f16::from_f64(number).to_bits().into(),
+        (_, Kind::Bits, 16) => {
+            return Err(PyTypeError::new_err(format!(
+                "is the float {value}, which may be f16 or bf16 here: pass numpy.float16({value}) or ml_dtypes.bfloat16({value})"
+            )));
+        }
         (_, Kind::Float | Kind::Bits, 32) => (number as f32).to_bits().into(),
         (_, Kind::Float | Kind::Bits, 64) => number.to_bits(),
         _ => return Err(PyTypeError::new_err(format!("is the float {value}"))),

@@ -12,7 +12,7 @@ use ptxvm::{AccessEvent, Engine, Error, LaunchObserver, LaunchReport, Output, Pr
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyTuple};
 
 use crate::arguments::{Parameters, Referred, Target};
 use crate::error::{other, to_python, unless_panics};
@@ -27,6 +27,11 @@ const LOOK: Duration = Duration::from_millis(50);
 /// One, two or three extents: `4`, `(4, 4)`.
 pub fn extents(object: &Bound<'_, PyAny>) -> PyResult<[u32; 3]> {
     let wrong = || PyValueError::new_err("extents are one to three numbers: 4, (4, 4), (4, 4, 4)");
+    if object.is_instance_of::<PyFloat>() {
+        let message =
+            format!("an extent is the float {object}: so many blocks for n threads are -(-n // 256)");
+        return Err(PyTypeError::new_err(message));
+    }
     if let Ok(x) = object.extract::<u32>() {
         return Ok([x, 1, 1]);
     }

@@ -256,7 +256,7 @@ fn check_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<()> {
 }
 
 /// What is said of arrays whose elements do not lie one behind the other.
-const HOLES: &str = "its elements do not lie one behind the other: make it numpy.ascontiguousarray(x)";
+const HOLES: &str = "its elements do not lie one behind the other: pass y = numpy.ascontiguousarray(x), and take what was written back: x[...] = y";
 
 /// Whether elements of so many bytes lie one behind the other, in the order of C or of Fortran.
 pub fn is_dense(shape: &[usize], strides: &[isize], size: usize) -> bool {

@@ -185,7 +185,7 @@ def test_modules_of_32_bit_addresses():
 @pytest.mark.parametrize("ty, value, bits", [
     ("u32", 7, 7), ("u32", -1, 2**32 - 1), ("s32", 2**32 - 1, 2**32 - 1), ("s64", -2, 2**64 - 2), ("u8", 255, 255),
     ("u32", True, 1), ("f32", 1, 0x3F800000), ("f32", 1.5, 0x3FC00000), ("f64", 0.5, 0x3FE0000000000000),
-    ("b32", 1.5, 0x3FC00000), ("b32", 3, 3), ("b64", 0.5, 0x3FE0000000000000), ("b16", 1.0, 0x3C00), ("f16", 1.0, 0x3C00),
+    ("b32", 1.5, 0x3FC00000), ("b32", 3, 3), ("b64", 0.5, 0x3FE0000000000000), ("b16", numpy.float16(1), 0x3C00), ("f16", 1.0, 0x3C00),
     ("f32", numpy.float64(1.5), 0x3FC00000), ("f32", numpy.float16(1.5), 0x3FC00000), ("u32", numpy.int64(9), 9),
     ("b16", ml_dtypes.bfloat16(1), 0x3F80), ("b32", numpy.float32(1.5), 0x3FC00000), ("f32", ml_dtypes.bfloat16(1.5), 0x3FC00000),
     ("u64", numpy.uint64(2**63), 2**63), ("u64", None, 0), ("f32", numpy.int32(2), 0x40000000), ("b8", numpy.int8(-1), 255),
@@ -345,6 +345,14 @@ def test_options():
         ptxvm.launch(SAXPY, 1000, 2.0, x, y, thread=1)
     with pytest.raises(ValueError, match="no engine"):
         ptxvm.launch(SAXPY, 1000, 2.0, x, y, engine="fast")
+    with pytest.raises(TypeError, match="an extent is the float 3.90625"):
+        ptxvm.launch(SAXPY, 1000, 2.0, x, y, grid=1000 / 256, block=256)
+
+
+def test_a_float_of_16_bits_needs_a_format():
+    text = HEAD + ".visible .entry give(.param .b16 value) { ret; }"
+    with pytest.raises(ptxvm.ArgumentError, match="1.5, which may be f16 or bf16"):
+        ptxvm.launch(text, 1.5)
 
 
 @pytest.mark.parametrize("engine", ["interpreter", "reference"])

@@ -98,13 +98,20 @@ def test_extents_and_numbers_of_results(ptx):
     ptx.compare(saxpy, lambda a, x, y: y, ptx.extent(0), 0.0, ptx.input, ptx.inout, shapes=[(8,)], edges=False)
     with pytest.raises(TypeError, match="returns 2 arrays, and 1 are written"):
         ptx.compare(saxpy, lambda a, x, y: (x, y), ptx.size, 1.0, ptx.input, ptx.inout)
+    with pytest.raises(ValueError, match=r"shape \\(4, 1\\) for one of \\(4,\\)"):
+        ptx.compare(saxpy, lambda a, x, y: y.reshape(-1, 1), ptx.size, 1.0, ptx.input, ptx.inout, shapes=[4])
     with pytest.raises(TypeError, match="complex"):
         ptx.edge_values("complex64")
+
+def test_names_of_types(ptx):
+    assert ptx.values(4, "bf16").dtype == ml_dtypes.bfloat16
+    with pytest.raises(TypeError, match="NumPy calls 'f16': write float16"):
+        ptx.values(4, "f16")
 """
 
 
 def test_edge_values_roles_and_faults(pytester):
-    run(pytester, SAXPY, MORE).assert_outcomes(passed=11)
+    run(pytester, SAXPY, MORE).assert_outcomes(passed=12)
 
 
 def test_bit_for_bit_is_the_default(pytester):

@@ -162,6 +162,8 @@ def test_profile(root):
 
     module = ptxvm.Module(root / "examples/mandelbrot/mandelbrot.ptx")
     out = numpy.zeros((121, 161), "u4")
+    with pytest.raises(TypeError, match="mandelbrot\\[grid, block\\]"):
+        ptxvm.profile(module["mandelbrot"], out)
     profile = ptxvm.profile(module["mandelbrot"][(11, 16), (16, 8)], out, 161, 121, 256, -2.2, 1.2, 0.02)
     table = pandas.DataFrame(profile)
     assert list(table.columns[:5]) == ["file", "line", "text", "source", "executions"] and len(table) == len(profile)

@@ -28,16 +28,28 @@ class _Case:
     """One shape and one type of elements."""
 
     def __init__(self, shape, dtype, seed):
-        self.shape, self.dtype, self.seed = shape, numpy.dtype(dtype), seed
+        self.shape, self.dtype, self.seed = shape, _dtype(dtype), seed
         self.size = int(numpy.prod(shape))
 
     def __str__(self):
         return f"{self.dtype}[{'x'.join(map(str, self.shape))}]"
 
 
+def _dtype(name):
+    """A type of elements; ``bf16`` is that of ml_dtypes."""
+    if name in ("bf16", "bfloat16"):
+        import ml_dtypes
+
+        return numpy.dtype(ml_dtypes.bfloat16)
+    dtype = numpy.dtype(name)
+    if dtype.kind == "f" and dtype.itemsize > 8:
+        raise TypeError(f"PTX has no {dtype}, which is what NumPy calls {name!r}: write float16, float32 or float64")
+    return dtype
+
+
 def edge_values(dtype):
     """Values at which kernels go wrong: of floats zeros of both signs, subnormals, the ends of the range, infinities and NaN."""
-    dtype = numpy.dtype(dtype)
+    dtype = _dtype(dtype)
     if dtype.kind == "b":
         return numpy.array([False, True])
     if dtype.kind in "iu":
@@ -61,7 +73,7 @@ def edge_values(dtype):
 
 def values(shape, dtype, seed=0, edges=True):
     """Random values of a type, from a seed, with the edge values among them."""
-    dtype, size = numpy.dtype(dtype), int(numpy.prod(shape))
+    dtype, size = _dtype(dtype), int(numpy.prod(shape))
     random = numpy.random.default_rng(seed)
     if dtype.kind == "b":
         array = random.integers(0, 2, size).astype(dtype)
@@ -198,7 +210,10 @@ class Kernels:
             raise TypeError(f"the function returns {len(wanted)} arrays, and {len(written)} are written")
         for index, expected in zip(written, wanted):
             got = passed[index].array if isinstance(passed[index], Surface) else passed[index]
-            expected = numpy.broadcast_to(numpy.asarray(expected).astype(got.dtype), got.shape)
+            expected = numpy.asarray(expected)
+            if expected.shape not in ((), got.shape):
+                raise ValueError(f"the function returns an array of shape {expected.shape} for one of {got.shape}")
+            expected = numpy.broadcast_to(expected.astype(got.dtype), got.shape)
             differs = _differs(got, expected, rtol, atol)
             if differs.any():
                 raise AssertionError(_report(kernel, launcher, case, index, got, expected, differs, before, options))

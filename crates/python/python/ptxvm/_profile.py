@@ -4,6 +4,8 @@ import html
 import json
 from typing import NamedTuple, Optional
 
+from ._native import Kernel
+
 
 class Line(NamedTuple):
     """A line with instructions, and what warps of 32 threads did there."""
@@ -80,6 +82,8 @@ class Profile(list):
 
 
 def run(launcher, arguments, options):
+    if isinstance(launcher, Kernel):
+        raise TypeError(f"a kernel needs a grid and a block: profile({launcher.name}[grid, block], ..)")
     report, text, table, page = launcher._profile(*arguments, **options)
     lines = []
     for line in json.loads(text)["lines"]:
