@@ -74,9 +74,9 @@ fn half_toward_zero<const BF16: bool>(x: f32) -> u32 {
     let rounded = match magnitude {
         // Below the normal numbers a half counts units of 2^-24.
         ..0x3880_0000 => (f32::from_bits(magnitude) * (1 << 24) as f32) as u32,
+        0x3880_0000..0x4780_0000 => (magnitude - (112 << 23)) >> 13,
         // From 2^16 on the greatest number.
-        ..0x4780_0000 => (magnitude - (112 << 23)) >> 13,
-        ..0x7f80_0000 => 0x7bff,
+        0x4780_0000..0x7f80_0000 => 0x7bff,
         0x7f80_0000 => 0x7c00,
         _ => return 0x7fff,
     };
