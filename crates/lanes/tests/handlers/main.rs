@@ -434,3 +434,17 @@ fn just_below_the_normal_numbers() {
     }
     assert!(spellings > 10, "only {spellings}");
 }
+
+/// 185 * 2^-133 times 1417 * 2^-19 is 2^-134 + 2^-152: more than half of the least bfloat16 number, but not in binary32.
+#[test]
+fn products_of_two_formats_round_once() {
+    let spelling = all_spellings().find(|spelling| spelling.mnemonic() == "mul.bf16x2.bf16x2.f16x2").unwrap();
+    for path in available_paths() {
+        let handler = lanes::Handler::new(spelling.form.form(), &spelling.picks, path).unwrap();
+        let [mut a, mut b, mut d] = [(); 3].map(|()| lanes::Operand::new(handler.destination(), 16));
+        a.set(3, 0x00b9_0000);
+        b.set(3, 0x1989_0000);
+        handler.run(&mut d, None, &[&a, &b]);
+        assert_eq!(d.get(3), 0x0001_0000, "{path:?}");
+    }
+}
