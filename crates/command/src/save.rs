@@ -45,6 +45,13 @@ fn let_large_files_fail() {
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
 }
 
+/// What stands behind the last dot of a name, and says the format: of `.npy` as well, which has no extension.
+pub fn ending(path: &Path) -> Option<&[u8]> {
+    let name = path.file_name()?.as_encoded_bytes();
+    let dot = name.iter().rposition(|&byte| byte == b'.')?;
+    Some(&name[dot + 1..])
+}
+
 /// A name in the same folder that nobody else uses.
 fn beside(path: &Path) -> PathBuf {
     let mut name = std::ffi::OsString::from(".");
@@ -56,18 +63,13 @@ fn beside(path: &Path) -> PathBuf {
 /// Writes an array in the format that the ending of `path` says.
 fn write(array: &HostArray, path: &Path, file: File) -> io::Result<()> {
     let mut file = BufWriter::new(file);
-    // `.npy` is a name, too, and has no extension.
-    let name = path.as_os_str().to_string_lossy();
-    let is_npy = name.ends_with(".npy");
-    if is_npy {
-        npy::write(array, &mut file)?;
-    } else if name.ends_with(".png") {
-        picture::write(array, &mut file)?;
-    } else {
-        file.write_all(&array.data)?;
+    match ending(path) {
+        Some(b"png") => picture::write(array, &mut file)?,
+        Some(b"npy") => npy::write(array, &mut file)?,
+        _ => file.write_all(&array.data)?,
     }
     file.flush()?;
-    if array.dtype == DType::Bf16 && is_npy {
+    if array.dtype == DType::Bf16 && ending(path) == Some(b"npy") {
         let path = path.display();
         say(format_args!("note: `{path}` holds the bits of bf16 as uint16; read it back with @{path}:bf16"));
     }

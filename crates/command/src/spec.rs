@@ -9,6 +9,7 @@ use super::array::{DType, HostArray, is_hex, parse_float, parse_integer, show_sh
 use super::npy;
 use super::numbers::parse_size;
 use super::report::Failure;
+use super::save::ending;
 use super::structure::{self, Field};
 use super::tensor_map::{self, MapSpec};
 use super::texture::{self, ObjectSpec, ObjectValue};
@@ -224,7 +225,7 @@ impl Spec {
             Spec::Bytes(bytes) if bytes.len() as u64 == param.bytes => Ok(Value::Bytes(bytes.clone())),
             Spec::Bytes(bytes) => Err(mismatch(format!("it is {} bytes", bytes.len()))),
             Spec::File { path, .. } if param.array => {
-                if path.extension().is_none_or(|extension| extension != "bin") {
+                if ending(path) != Some(b"bin") {
                     return Err(mismatch("it is an array".to_owned())
                         .help("a parameter that is passed by value takes bytes:0011.. or @x.bin"));
                 }
@@ -291,7 +292,7 @@ fn read_file(path: &std::path::Path) -> Result<Vec<u8>, Failure> {
 fn read_array(path: &std::path::Path, dtype: Option<DType>) -> Result<HostArray, Failure> {
     let file = read_file(path)?;
     let refuse = |message: String| Failure::bad(format!("cannot use `{}`: {message}", path.display()));
-    if path.extension().is_some_and(|extension| extension == "npy") {
+    if ending(path) == Some(b"npy") {
         return npy::read(file, dtype).map_err(|refusal| {
             let failure = refuse(refusal.message);
             match refusal.help {

@@ -57,6 +57,11 @@ fn help_names_every_option_and_shows_examples() {
             assert!(outcome.stdout.contains(part), "{words}: no {part}");
         }
     }
+    // A table that is wrapped is none.
+    let help = folder.run("run --help").stdout;
+    let (_, table) = help.split_once("Arguments (--arg)").unwrap();
+    let (table, _) = table.split_once("Element types:").unwrap();
+    assert!(table.lines().count() > 20 && table.lines().all(|line| line.len() <= 80), "{table}");
     assert_eq!(folder.run("--version").stdout.split_whitespace().next(), Some("ptxvm"));
     folder.fails("", 2, &["Usage:"]);
     folder.fails("walk", 2, &["unrecognized subcommand"]);

@@ -39,30 +39,40 @@ fn a_file_that_grows_too_large_leaves_nothing_behind() {
 
 #[test]
 fn a_folder_that_takes_no_files_is_said_to_be_closed() {
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::os::unix::process::CommandExt;
 
     let folder = Folder::new();
+    let set = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
     let closed = folder.path("closed");
     std::fs::create_dir(&closed).unwrap();
-    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o555)).unwrap();
-    if std::fs::write(closed.join("mine"), "").is_ok() {
-        // To the one who may do everything no folder is closed.
-        return;
+    set(&closed, 0o555);
+    folder.write("k.ptx", NOTHING);
+    let mut command = folder.command("run k.ptx --arg f32[16384]=1 --out 0=closed/y.npy");
+    if std::fs::metadata(&closed).unwrap().uid() == 0 {
+        // To the one who may do everything no folder is closed: another one runs a program that lies where all may read.
+        let program = folder.path("ptxvm");
+        std::fs::copy(env!("CARGO_BIN_EXE_ptxvm"), &program).unwrap();
+        set(&folder.path(""), 0o755);
+        let words: Vec<_> = command.get_args().map(std::ffi::OsStr::to_owned).collect();
+        command = std::process::Command::new(program);
+        command.args(words).current_dir(folder.path("")).uid(65534);
     }
-    let outcome = save(&folder, "", "closed/y.npy");
+    let outcome = finish(&mut command).unwrap();
     assert_eq!(outcome.code, Some(2), "{}", outcome.transcript());
     assert!(outcome.stderr.contains("Permission denied"), "{}", outcome.transcript());
 }
 
 #[test]
 fn help_that_nobody_gets_is_an_error() {
-    let mut shell = std::process::Command::new("sh");
     let program = env!("CARGO_BIN_EXE_ptxvm");
     for words in ["--help", "run --help", "--version"] {
+        let mut shell = std::process::Command::new("sh");
         let outcome = finish(shell.arg("-c").arg(format!("'{program}' {words} >/dev/full"))).unwrap();
         assert_eq!(outcome.code, Some(2), "{}", outcome.transcript());
         assert!(outcome.stderr.contains("No space left"), "{}", outcome.transcript());
-        shell = std::process::Command::new("sh");
     }
 }
 

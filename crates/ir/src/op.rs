@@ -251,7 +251,7 @@ pub enum ReduxOp {
 /// A special register whose value changes while the kernel runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Clock {
-    /// `%clock`, `%clock_hi`, `%clock64`: thread-instructions executed so far by the block.
+    /// `%clock`, `%clock_hi`, `%clock64`: thread-instructions executed so far by the block, and nanoseconds that it slept.
     Cycles {
         /// The high word (`%clock_hi`).
         high: bool,
@@ -650,6 +650,11 @@ pub enum OpKind {
     ReadClock {
         dst: Slot,
         clock: Clock,
+    },
+    /// `nanosleep`: lets others run, and the clock of cycles go on.
+    Sleep {
+        /// Nanoseconds, of 32 bits.
+        duration: Slot,
     },
     /// `activemask`
     ActiveMask {

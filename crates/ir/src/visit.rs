@@ -122,6 +122,7 @@ impl Op {
                 f(dst, Touch::Def);
             }
             OpKind::ReadClock { dst, .. } | OpKind::ActiveMask { dst } => f(dst, Touch::Def),
+            OpKind::Sleep { duration } => f(duration, Touch::Use),
             OpKind::Warp { op, members } => {
                 uses(members, f);
                 match op {
@@ -460,6 +461,7 @@ pub fn accesses(op: &OpKind) -> SmallVec<[Access; 3]> {
         | OpKind::RankOf { .. }
         | OpKind::SharedObject { .. }
         | OpKind::ReadClock { .. }
+        | OpKind::Sleep { .. }
         | OpKind::ActiveMask { .. }
         | OpKind::Stack { .. }
         | OpKind::Fence { .. }

@@ -29,8 +29,7 @@ pub fn compiled(source: &Source) -> Result<Module, Refusal> {
     let module = Module::compile(source_file(source), &options).map_err(|error| {
         let message = error.render(Color::Never);
         log!(warn, "{message}");
-        crate::report::refused(&message);
-        Refusal { status: status(&error), message }
+        Refusal::noted(status(&error), message)
     })?;
     let mut cache = cache();
     if cache.len() >= MOST {

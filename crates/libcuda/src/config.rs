@@ -36,38 +36,51 @@ impl Config {
 
     fn of(variable: impl Fn(&str) -> Option<String>) -> Config {
         let mut faults = Vec::new();
-        let mut told = |name: &str, what: &str, is_one: &dyn Fn(&str) -> bool| {
-            let value = variable(name).filter(|value| !value.is_empty())?;
-            if !is_one(&value) {
-                faults.push(format!("{name} is `{value}`, which is not {what}"));
-            }
-            Some(value)
-        };
         let default = Chip::of_capability(DEFAULT).expect("the table has it");
-        let chip_of = |name: &str| Chip::of_capability(capability(name)?);
-        let chip = told("PTXVM_DEVICE", "a target such as sm_90", &|name| chip_of(name).is_some());
-        let chip = chip.and_then(|name| chip_of(&name)).unwrap_or(default);
-        let count_of = |text: &str| text.parse().ok().filter(|count| *count <= MOST_DEVICES);
-        let count =
-            told("PTXVM_DEVICE_COUNT", "a number of devices up to 64", &|text| count_of(text).is_some());
-        let count = count.and_then(|text| count_of(&text)).unwrap_or(1);
+        let chip = read(&variable, "PTXVM_DEVICE", "a target such as sm_90", &mut faults, |name| {
+            Chip::of_capability(capability(name)?)
+        });
+        let chip = chip.unwrap_or(default);
+        let counts = format!("a number of devices up to {MOST_DEVICES}");
+        let count = read(&variable, "PTXVM_DEVICE_COUNT", &counts, &mut faults, |text| {
+            text.parse().ok().filter(|count| *count <= MOST_DEVICES)
+        });
+        let count = count.unwrap_or(1);
         let count = variable("CUDA_VISIBLE_DEVICES").map_or(count, |list| visible(&list, count));
         let memory =
-            told("PTXVM_DEVICE_MEMORY", "a number of bytes such as 2G", &|text| size(text).is_some());
-        let memory = memory.and_then(|bytes| size(&bytes));
-        told("PTXVM_LOG", "error, warn, info or trace", &|text| crate::log::Level::of(text).is_some());
-        for name in ["PTXVM_LENIENT", "PTXVM_PROFILE", "PTXVM_TRACK_UNUSED_MEMORY"] {
-            told(name, "0 or 1", &|text| matches!(text, "0" | "1"));
-        }
+            read(&variable, "PTXVM_DEVICE_MEMORY", "a number of bytes such as 2G", &mut faults, size);
+        read(&variable, "PTXVM_LOG", "error, warn, info or trace", &mut faults, crate::log::Level::of);
+        let [lenient, ..] = ["PTXVM_LENIENT", "PTXVM_PROFILE", "PTXVM_TRACK_UNUSED_MEMORY"].map(|name| {
+            read(&variable, name, "0 or 1", &mut faults, |text| match text {
+                "0" => Some(false),
+                "1" => Some(true),
+                _ => None,
+            })
+        });
         if let Some(error) = variable("PTXVM_TOOL").and_then(|names| names.parse::<ptxvm::Tools>().err()) {
             faults.push(format!("PTXVM_TOOL: {error}"));
         }
         // A program that takes all memory of the device must not take all of the host's.
         let memory = memory.unwrap_or_else(|| (u64::from(chip.memory) << 30).min(host_memory() / 4 * 3));
         let name = variable("PTXVM_DEVICE_NAME").unwrap_or_else(|| chip.name.to_owned());
-        let lenient = variable("PTXVM_LENIENT").is_some_and(|value| value == "1");
-        Config { chip, name, count, memory, lenient, faults }
+        Config { chip, name, count, memory, lenient: lenient.unwrap_or(false), faults }
     }
+}
+
+/// What a variable says; an empty one says nothing. That it says nothing that makes sense is a fault.
+fn read<T>(
+    variable: impl Fn(&str) -> Option<String>,
+    name: &str,
+    what: &str,
+    faults: &mut Vec<String>,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Option<T> {
+    let text = variable(name).filter(|text| !text.is_empty())?;
+    let value = parse(&text);
+    if value.is_none() {
+        faults.push(format!("{name} is `{text}`, which is not {what}"));
+    }
+    value
 }
 
 /// How many devices of these a list of `CUDA_VISIBLE_DEVICES` leaves: those before the first that does not exist, or none if one is there twice.

@@ -35,6 +35,14 @@ pub struct Refusal {
     pub message: String,
 }
 
+impl Refusal {
+    /// One that the report tells of.
+    pub fn noted(status: Status, message: String) -> Refusal {
+        crate::report::refused(&message);
+        Refusal { status, message }
+    }
+}
+
 impl From<Status> for Refusal {
     fn from(status: Status) -> Refusal {
         Refusal { status, message: String::new() }
@@ -247,8 +255,7 @@ pub fn compile(sources: &[Source]) -> Result<Module, Refusal> {
         if u32::from(target.number) > capability {
             let message = format!("`{}` is for {target}, and the device is sm_{capability}", source.name);
             log!(warn, "{message}: PTXVM_DEVICE chooses another");
-            crate::report::refused(&message);
-            return Err(Refusal { status: Status::CUDA_ERROR_INVALID_PTX, message });
+            return Err(Refusal::noted(Status::CUDA_ERROR_INVALID_PTX, message));
         }
         modules.push(module);
     }
@@ -259,8 +266,7 @@ pub fn compile(sources: &[Source]) -> Result<Module, Refusal> {
     first.link(others).map(|module| module.for_tools(crate::tool::tools())).map_err(|error| {
         let message = error.render(Color::Never);
         log!(error, "{message}");
-        crate::report::refused(&message);
-        Refusal { status: Status::CUDA_ERROR_INVALID_PTX, message }
+        Refusal::noted(Status::CUDA_ERROR_INVALID_PTX, message)
     })
 }
 

@@ -11,13 +11,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use ptxvm::process_report::{CALLS, ERRORS, FIRST_KERNEL, PAIRS};
 use serde_json::Value;
-
-/// So many pairs there are. More kernels share the last.
-const PAIRS: usize = 4096;
-
-/// The pair of a kernel is this number and more.
-const FIRST_KERNEL: usize = 2;
 
 /// What a pair counts.
 #[derive(Clone, Copy)]
@@ -79,8 +74,8 @@ impl Live {
     /// Counts one more.
     pub fn count(&self, pair: Pair, time: Duration) {
         let index = match pair {
-            Pair::Calls => 0,
-            Pair::Errors => 1,
+            Pair::Calls => CALLS,
+            Pair::Errors => ERRORS,
             Pair::Kernel(number) => (FIRST_KERNEL + number).min(PAIRS - 1),
         };
         let [count, nanoseconds] = &self.pairs[index];

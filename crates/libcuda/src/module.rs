@@ -79,11 +79,10 @@ impl Module {
     pub fn load(context: &Context, sources: &[Source]) -> Result<Arc<Module>, Refusal> {
         let module = compile(sources)?;
         let driver = driver()?;
-        let loaded = driver.device.load(&module).map_err(|error| {
-            let message = error.to_string();
-            crate::report::refused(&message);
-            Refusal { status: crate::status::of_error(&error), message }
-        })?;
+        let loaded = driver
+            .device
+            .load(&module)
+            .map_err(|error| Refusal::noted(crate::status::of_error(&error), error.to_string()))?;
         let variables =
             || module.program().module.variables.iter().filter(|variable| variable.function.is_none());
         let mut globals = Vec::new();

@@ -76,7 +76,10 @@ impl Walk {
             return self.seen == DEEPEST;
         }
         self.found = known(address.wrapping_sub(1));
-        let is_runtime = self.found.as_ref().is_some_and(|found| found.contains("cudart"));
+        let is_runtime = self
+            .found
+            .as_ref()
+            .is_some_and(|found| ["libcudart.so", "libptxvm_cudart"].iter().any(|name| found.contains(name)));
         if is_runtime {
             self.found = None;
         }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use ptxvm::process_report::MOST;
 use ptxvm::{Color, Error, FindingKind, Located, Severity};
 use serde_json::{Value, json};
 
@@ -59,9 +60,6 @@ impl Drop for Call {
         }
     }
 }
-
-/// So many faults, findings, functions and modules are kept, of each.
-const MOST: usize = 100;
 
 static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
 

@@ -1,17 +1,15 @@
 //! What clients rely on beyond the manual's words, or ask for in ways of their own; each is named.
 
+mod driver;
+
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
-// Its symbols are what is tested.
-use ptxvm_libcuda as _;
-
-type Handle = *mut c_void;
+use driver::{
+    Handle, cuCtxSetCurrent, cuLaunchKernel, cuMemAlloc_v2, cuModuleGetFunction, cuModuleLoadData, start,
+};
 
 unsafe extern "C" {
-    fn cuInit(flags: c_uint) -> u32;
-    fn cuDevicePrimaryCtxRetain(result: *mut Handle, device: c_int) -> u32;
-    fn cuCtxSetCurrent(context: Handle) -> u32;
     fn cuCtxPushCurrent_v2(context: Handle) -> u32;
     fn cuCtxPopCurrent_v2(context: *mut Handle) -> u32;
     fn cuCtxGetCurrent(context: *mut Handle) -> u32;
@@ -32,19 +30,6 @@ unsafe extern "C" {
         function: Option<unsafe extern "C" fn(*mut c_void)>,
         argument: *mut c_void,
     ) -> u32;
-    fn cuLaunchKernel(
-        function: Handle,
-        grid_x: c_uint,
-        grid_y: c_uint,
-        grid_z: c_uint,
-        block_x: c_uint,
-        block_y: c_uint,
-        block_z: c_uint,
-        shared: c_uint,
-        stream: Handle,
-        params: *mut *mut c_void,
-        extra: *mut *mut c_void,
-    ) -> u32;
     fn cuLibraryLoadData(
         result: *mut Handle,
         code: *const c_void,
@@ -56,13 +41,11 @@ unsafe extern "C" {
         count: c_uint,
     ) -> u32;
     fn cuLibraryGetKernel(result: *mut Handle, library: Handle, name: *const c_char) -> u32;
-    fn cuMemAlloc_v2(result: *mut u64, bytes: usize) -> u32;
     fn cuMemAllocHost_v2(result: *mut *mut c_void, bytes: usize) -> u32;
     fn cuMemFree_v2(address: u64) -> u32;
     fn cuMemFreeHost(pointer: *mut c_void) -> u32;
     fn cuMemHostRegister_v2(pointer: *mut c_void, bytes: usize, flags: c_uint) -> u32;
     fn cuMemHostUnregister(pointer: *mut c_void) -> u32;
-    fn cuModuleLoadData(result: *mut Handle, image: *const c_void) -> u32;
     fn cuModuleLoadDataEx(
         result: *mut Handle,
         image: *const c_void,
@@ -71,7 +54,6 @@ unsafe extern "C" {
         values: *mut Handle,
     ) -> u32;
     fn cuModuleUnload(module: Handle) -> u32;
-    fn cuModuleGetFunction(result: *mut Handle, module: Handle, name: *const c_char) -> u32;
     fn cuFuncGetAttribute(result: *mut c_int, attribute: c_uint, function: Handle) -> u32;
     fn cuLinkCreate_v2(count: c_uint, options: *mut c_uint, values: *mut Handle, result: *mut Handle) -> u32;
     fn cuLinkAddData_v2(
@@ -128,14 +110,6 @@ loop:
     ret;
 }
 ";
-
-fn start() -> Handle {
-    let mut context = null_mut();
-    ok!(cuInit(0));
-    ok!(cuDevicePrimaryCtxRetain(&raw mut context, 0));
-    ok!(cuCtxSetCurrent(context));
-    context
-}
 
 /// numba pops its context before it gives back what belongs to it.
 #[test]

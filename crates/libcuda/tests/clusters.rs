@@ -3,9 +3,9 @@
 mod driver;
 
 use std::ffi::{CStr, c_int, c_uint, c_void};
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 
-use cudarc::driver::sys::{CUlaunchAttribute, CUlaunchConfig};
+use cudarc::driver::sys::{CUDA_KERNEL_NODE_PARAMS, CUlaunchAttribute, CUlaunchConfig};
 
 use driver::{Handle, cuCtxSynchronize, cuMemAlloc_v2, cuMemcpyDtoH_v2};
 
@@ -18,7 +18,29 @@ unsafe extern "C" {
         params: *mut *mut c_void,
         extra: *mut *mut c_void,
     ) -> u32;
+    fn cuGraphCreate(result: *mut Handle, flags: c_uint) -> u32;
+    fn cuGraphAddKernelNode_v2(
+        result: *mut Handle,
+        graph: Handle,
+        behind: *const Handle,
+        count: usize,
+        params: *const CUDA_KERNEL_NODE_PARAMS,
+    ) -> u32;
+    fn cuGraphKernelNodeSetAttribute(node: Handle, attribute: c_uint, value: *const c_void) -> u32;
+    fn cuGraphKernelNodeSetParams_v2(node: Handle, params: *const CUDA_KERNEL_NODE_PARAMS) -> u32;
+    fn cuGraphMemsetNodeSetParams(node: Handle, params: *const c_void) -> u32;
+    fn cuGraphInstantiateWithFlags(result: *mut Handle, graph: Handle, flags: u64) -> u32;
+    fn cuGraphExecKernelNodeSetParams_v2(
+        exec: Handle,
+        node: Handle,
+        params: *const CUDA_KERNEL_NODE_PARAMS,
+    ) -> u32;
+    fn cuGraphLaunch(exec: Handle, stream: Handle) -> u32;
 }
+
+/// `CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`.
+const CLUSTER_DIMENSION: c_uint = 4;
+const INVALID_VALUE: u32 = 1;
 
 const INVALID_CLUSTER_SIZE: u32 = 912;
 /// `CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH` and `.._NON_PORTABLE_CLUSTER_SIZE_ALLOWED`.
@@ -64,7 +86,7 @@ unsafe fn launch(function: Handle, out: u64, blocks: u32, cluster: Option<[u32; 
     if let Some(cluster) = cluster {
         // SAFETY: an attribute begins with its number, and its value has room for three.
         unsafe {
-            (&raw mut attribute.id).cast::<u32>().write(4);
+            (&raw mut attribute.id).cast::<u32>().write(CLUSTER_DIMENSION);
             (&raw mut attribute.value).cast::<[u32; 3]>().write(cluster);
         }
         (config.attrs, config.numAttrs) = (&raw mut attribute, 1);
@@ -110,5 +132,44 @@ fn clusters_are_those_of_the_attribute_or_of_the_kernel() {
         assert_eq!(cuCtxSynchronize(), 0);
         assert_eq!(cuMemcpyDtoH_v2(read.as_mut_ptr().cast(), out, 64), 0);
         assert_eq!(read, std::array::from_fn(|block| (block as u32 + 1) % 16));
+    }
+}
+
+/// The attributes of a kernel node are set by calls of their own, and outlast its parameters.
+#[test]
+fn a_node_keeps_its_clusters_when_its_parameters_change() {
+    driver::start();
+    let any = driver::function(driver::load(PTX), c"any");
+    // SAFETY: pointers of this function; the kernels write what is allocated.
+    unsafe {
+        let (mut out, mut graph, mut exec, mut node) = (0, null_mut(), null_mut(), null_mut());
+        assert_eq!(cuMemAlloc_v2(&raw mut out, 48), 0);
+        let mut outs = [out, out + 16, out + 32];
+        let mut pointers = outs.each_mut().map(|out| (&raw mut *out).cast::<c_void>());
+        let [first, second, third] = pointers.each_mut().map(|params| {
+            let mut node = std::mem::zeroed::<CUDA_KERNEL_NODE_PARAMS>();
+            (node.gridDimX, node.gridDimY, node.gridDimZ) = (4, 1, 1);
+            (node.blockDimX, node.blockDimY, node.blockDimZ) = (1, 1, 1);
+            (node.func, node.kernelParams) = (any.cast(), &raw mut *params);
+            node
+        });
+        let ranks = |exec, address| {
+            let mut read = [9u32; 4];
+            assert_eq!(cuGraphLaunch(exec, null_mut()), 0);
+            assert_eq!(cuMemcpyDtoH_v2(read.as_mut_ptr().cast(), address, 16), 0);
+            read
+        };
+        assert_eq!(cuGraphCreate(&raw mut graph, 0), 0);
+        assert_eq!(cuGraphAddKernelNode_v2(&raw mut node, graph, null(), 0, &raw const first), 0);
+        let pairs = [2u32, 1, 1];
+        assert_eq!(cuGraphKernelNodeSetAttribute(node, CLUSTER_DIMENSION, pairs.as_ptr().cast()), 0);
+        assert_eq!(cuGraphKernelNodeSetParams_v2(node, &raw const second), 0);
+        assert_eq!(cuGraphInstantiateWithFlags(&raw mut exec, graph, 0), 0);
+        assert_eq!(ranks(exec, out + 16), [1, 0, 1, 0]);
+        assert_eq!(cuGraphExecKernelNodeSetParams_v2(exec, node, &raw const third), 0);
+        assert_eq!(ranks(exec, out + 32), [1, 0, 1, 0]);
+        // A kernel does not become a fill: of one element of four bytes.
+        let fill = [out, 0, 4 << 32, 1, 1];
+        assert_eq!(cuGraphMemsetNodeSetParams(node, fill.as_ptr().cast()), INVALID_VALUE);
     }
 }

@@ -45,6 +45,8 @@ unsafe extern "C" {
         node: Handle,
         params: *const CUDA_KERNEL_NODE_PARAMS,
     ) -> u32;
+    fn cuGraphExecUpdate_v2(exec: Handle, graph: Handle, info: *mut [u64; 4]) -> u32;
+    fn cuGraphExecChildGraphNodeSetParams(exec: Handle, node: Handle, child: Handle) -> u32;
     fn cuGraphAddChildGraphNode(
         result: *mut Handle,
         graph: Handle,
@@ -259,16 +261,10 @@ fn kernels_within_other_nodes_can_be_changed() {
     let graphs = add_conditional(graph, &[], condition, WHILE, 1);
     let body = add_kernel(graphs[0], function(c"count"), &[], [data, condition]);
     add_kernel(child, function(c"count"), &[], [data + 4, condition]);
-    let mut node = null_mut();
-    ok!(cuGraphAddChildGraphNode(&raw mut node, graph, null(), 0, child));
+    let (_, inner) = add_child(graph, child);
     let exec = instantiate(graph);
     run(exec);
     assert_eq!([0, 4, 8].map(|offset| value(data + offset)), [10, 1, 0]);
-
-    // The node of the child is one of the copy that the graph has.
-    let (mut copy, mut inner, mut count) = (null_mut(), null_mut(), 1);
-    ok!(cuGraphChildGraphNodeGetGraph(node, &raw mut copy));
-    ok!(cuGraphGetNodes(copy, &raw mut inner, &raw mut count));
     for node in [body, inner] {
         with_kernel(function(c"count"), [data + 8, condition], |kernel| {
             ok!(cuGraphExecKernelNodeSetParams_v2(exec, node, kernel));
@@ -282,6 +278,55 @@ fn kernels_within_other_nodes_can_be_changed() {
     with_kernel(function(c"count"), [data, condition], |kernel| {
         fails!(INVALID_VALUE, cuGraphExecKernelNodeSetParams_v2(exec, other, kernel));
     });
+}
+
+/// Adds a graph as a node. Returns the node, and the first of its own copy of the graph.
+fn add_child(graph: Handle, child: Handle) -> (Handle, Handle) {
+    let (mut node, mut copy, mut inner, mut count) = (null_mut(), null_mut(), null_mut(), 1);
+    ok!(cuGraphAddChildGraphNode(&raw mut node, graph, null(), 0, child));
+    ok!(cuGraphChildGraphNodeGetGraph(node, &raw mut copy));
+    ok!(cuGraphGetNodes(copy, &raw mut inner, &raw mut count));
+    (node, inner)
+}
+
+#[test]
+fn copies_of_a_graph_are_changed_one_by_one() {
+    start();
+    let (whole, child, data) = (graph(), graph(), numbers(4));
+    let condition = condition(whole, 0, 0);
+    let set = |exec: Handle, node: Handle, i: u64| {
+        with_kernel(function(c"count"), [data + 4 * i, condition], |kernel| {
+            ok!(cuGraphExecKernelNodeSetParams_v2(exec, node, kernel));
+        });
+    };
+    let seen = |exec: Handle| {
+        ok!(cuMemsetD32_v2(data, 0, 4));
+        run(exec);
+        [0, 4, 8, 12].map(|offset| value(data + offset))
+    };
+    add_kernel(child, function(c"count"), &[], [data, condition]);
+    let ((_, first), (node, second)) = (add_child(whole, child), add_child(whole, child));
+    let exec = instantiate(whole);
+    assert_eq!(seen(exec), [2, 0, 0, 0]);
+    set(exec, second, 1);
+    set(exec, first, 2);
+    assert_eq!(seen(exec), [0, 1, 1, 0]);
+    set(exec, first, 0);
+    assert_eq!(seen(exec), [1, 1, 0, 0]);
+    // Everything at once, by another graph of this shape; then one of the old nodes again.
+    let other = graph();
+    add_child(other, child);
+    add_child(other, child);
+    let mut info = [0; 4];
+    ok!(cuGraphExecUpdate_v2(exec, other, &raw mut info));
+    assert_eq!(seen(exec), [2, 0, 0, 0]);
+    set(exec, second, 3);
+    assert_eq!(seen(exec), [1, 0, 0, 1]);
+    ok!(cuGraphExecChildGraphNodeSetParams(exec, node, child));
+    assert_eq!(seen(exec), [2, 0, 0, 0]);
+    // Not by a graph of another shape.
+    add_kernel(child, function(c"count"), &[], [data, condition]);
+    fails!(INVALID_VALUE, cuGraphExecChildGraphNodeSetParams(exec, node, child));
 }
 
 #[test]

@@ -86,6 +86,8 @@ mod memory;
 mod module;
 mod name;
 mod original;
+#[doc(hidden)]
+pub mod process_report;
 mod stream;
 mod texture;
 

@@ -2,7 +2,7 @@
 
 use check::module::{Instruction, Operand, RegId, Symbol};
 use isa::{Access, Action, Effect, Mod, Space, Type};
-use vm::{FaultKind, STACK_BASE};
+use vm::{FaultKind, MAX_SLEEP, STACK_BASE};
 
 use crate::Step;
 use crate::memory::{Address, number};
@@ -187,7 +187,10 @@ impl Cpu<'_, '_> {
                 return Ok(Flow::Yield);
             }
             Effect::CreatePolicy => self.set_operand(i.operands.first(), 0, Type::B64),
-            Effect::Nanosleep => return Ok(Flow::Yield),
+            Effect::Nanosleep => {
+                self.thread.slept += (self.value(&i.operands[0], Type::U32) as u64).min(MAX_SLEEP);
+                return Ok(Flow::Yield);
+            }
             Effect::Activemask
             | Effect::Shfl
             | Effect::Vote

@@ -50,8 +50,8 @@ impl Cpu<'_, '_> {
             "%reserved_smem_offset_begin" | "%reserved_smem_offset_0" => 0,
             "%reserved_smem_offset_1" => RESERVED_FOR_GROUPS,
             "%reserved_smem_offset_end" | "%reserved_smem_offset_cap" => RESERVED_SHARED_BYTES,
-            "%clock" | "%clock64" => self.cta.steps + self.thread.steps,
-            "%clock_hi" => (self.cta.steps + self.thread.steps) >> 32,
+            "%clock" | "%clock64" => self.cycles(),
+            "%clock_hi" => self.cycles() >> 32,
             "%globaltimer" | "%globaltimer_lo" => launch.nanoseconds(),
             "%globaltimer_hi" => launch.nanoseconds() >> 32,
             "%envreg1" => launch.grid_workspace() >> 32,
@@ -59,5 +59,10 @@ impl Cpu<'_, '_> {
             // One multiprocessor, one grid: %smid, %gridid, other %envreg, %pm ...
             _ => 0,
         }
+    }
+
+    /// The clock of cycles: an instruction takes one, and so does a nanosecond of sleep.
+    fn cycles(&self) -> u64 {
+        self.cta.steps + self.thread.steps + self.thread.slept
     }
 }

@@ -75,6 +75,8 @@ pub(crate) struct Thread {
     pub commits: u32,
     /// Instructions executed.
     pub steps: u64,
+    /// Nanoseconds that it slept.
+    pub slept: u64,
 }
 
 /// What an instruction does to the course of its thread.
@@ -105,6 +107,7 @@ impl Thread {
             copies: Vec::new(),
             commits: 0,
             steps: 0,
+            slept: 0,
         }
     }
 

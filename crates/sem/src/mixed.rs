@@ -9,7 +9,7 @@ use crate::float::mode;
 use crate::format::{F16, F32, Format};
 use crate::operands::{Sources, low_bits, one};
 use crate::round::Mode;
-use isa::{Picks, Rounding, Type};
+use isa::{Picks, Rounding};
 
 /// A function of the elements of sources of these types, which have as many as the result.
 fn each<const N: usize>(
@@ -71,7 +71,5 @@ fn narrow(picks: &Picks, s: &[u64], operation: impl Fn(&Format, Mode, u64, u64) 
     let to = Format::of(picks.ty(0)).unwrap_or(&F16);
     let in_f32 = Mode { rounding: Rounding::TowardZero, ..mode(picks) };
     let in_half = Mode { ftz: false, ..in_f32 };
-    let sources: [Type; 2] = [picks.ty(1), picks.ty(2)];
-    debug_assert_eq!(sources, [Type::F32x2; 2]);
     each(picks, s, [1, 2], |_, [a, b]| convert_float(&F32, to, in_half, operation(&F32, in_f32, a, b)))
 }

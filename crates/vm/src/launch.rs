@@ -19,6 +19,9 @@ use crate::texture::ObjectError;
 use crate::undefined::Undefined;
 use lanes::HostPath;
 
+/// Nanoseconds that `nanosleep` takes at most (PTX ISA, "nanosleep").
+pub const MAX_SLEEP: u64 = 1_000_000;
+
 /// WebAssembly without its threads: what asks for some gets an error.
 const HOST_HAS_NO_THREADS: bool = cfg!(all(target_family = "wasm", not(target_feature = "atomics")));
 

@@ -52,7 +52,7 @@ pub use grid::Launch;
 pub use ir::{AccessKind, AsyncStep, CopyGroup, MbarrierOp, Order, Scope, Semantics, Unsupported};
 pub use kernel::param_layout;
 pub use lanes::{HOST_PATH_VARIABLE, HostPath, HostPathError, available_paths, host_path};
-pub use launch::{LaunchConfig, LaunchError, LaunchReport, LoadError, Place};
+pub use launch::{LaunchConfig, LaunchError, LaunchReport, LoadError, MAX_SLEEP, Place};
 pub use loaded::{KernelAttributes, Loaded};
 pub use memory::{
     ARENA_BASE, AddressTaken, CODE_STRIDE, CODE_WINDOW, CONST_WINDOW, HEAP_BASE, HostMemoryError,

@@ -5,15 +5,10 @@ use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Result};
 use std::path::Path;
 use std::time::Duration;
 
+use ptxvm::process_report::{CALLS, ERRORS, FIRST_KERNEL, PAIRS};
 use serde_json::Value;
 
 use super::report::{Kernel, OfProcess};
-
-/// So many pairs of numbers there are.
-const PAIRS: usize = 4096;
-
-/// The pair of a kernel is this number and more.
-const FIRST_KERNEL: usize = 2;
 
 /// Reads such a file.
 ///
@@ -31,9 +26,9 @@ pub fn read(path: &Path) -> Result<OfProcess> {
     let mut lines = file.split(b'\n').map(|line| Ok(serde_json::from_slice::<Value>(&line?)?));
     let first = lines.next().unwrap_or_else(|| Err(Error::from(ErrorKind::UnexpectedEof)))?;
     let mut process = OfProcess {
-        calls: pairs[0][0],
-        call_seconds: seconds(pairs[0][1]),
-        errors: pairs[1][0],
+        calls: pairs[CALLS][0],
+        call_seconds: seconds(pairs[CALLS][1]),
+        errors: pairs[ERRORS][0],
         ..serde_json::from_value(first)?
     };
     // The last line may have been cut short.

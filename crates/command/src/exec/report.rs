@@ -7,15 +7,13 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use ptxvm::process_report::MOST;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::live;
 use crate::profile::{Modules, OfModule};
 use crate::report::say;
-
-/// So many faults, findings, functions and modules a process tells, of each.
-const MOST: usize = 100;
 
 /// What `--report` writes.
 #[derive(Serialize)]

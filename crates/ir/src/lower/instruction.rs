@@ -95,8 +95,12 @@ impl Lowering<'_> {
                 let guard = self.guard(i);
                 self.push(guard, OpKind::Fence { semantics: Semantics::of_fence(i.form.opcode, &i.picks) });
             }
-            // A hint that others should run.
-            Effect::Nanosleep => self.block().may_spin = true,
+            Effect::Nanosleep => {
+                self.block().may_spin = true;
+                let guard = self.guard(i);
+                let duration = self.source(&i.operands[0], Type::U32);
+                self.push(guard, OpKind::Sleep { duration });
+            }
             // Hints without an effect on results.
             Effect::ApplyPriority
             | Effect::Discard

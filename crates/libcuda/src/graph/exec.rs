@@ -208,7 +208,7 @@ fn change(of: CUgraphExec, handle: CUgraphNode, body: Body) -> Result<(), Status
                 compare(old, &new).map_err(|_| INVALID)?;
                 adopt(old, new);
             }
-            (What::Node(old), body) if old.kind() == body.kind() => *old = body,
+            (What::Node(old), body) => old.set_params(body)?,
             _ => return Err(INVALID),
         }
         Ok(())

@@ -84,6 +84,18 @@ impl Body {
             Body::Conditional(_) => 13,
         }
     }
+
+    /// Takes the parameters of another of its kind. The attributes of a kernel stay: calls of their own change them.
+    fn set_params(&mut self, mut new: Body) -> Result<(), Status> {
+        if self.kind() != new.kind() {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        }
+        if let (Body::Kernel(old), Body::Kernel(new)) = (&*self, &mut new) {
+            (new.cooperative, new.cluster) = (old.cooperative, old.cluster);
+        }
+        *self = new;
+        Ok(())
+    }
 }
 
 /// A node of a graph.
@@ -103,6 +115,11 @@ impl Node {
 
     fn set_body(&self, body: Body) {
         *lock(&self.body) = body;
+    }
+
+    /// Changes what it does, to something of the same kind.
+    fn set_params(&self, new: Body) -> Result<(), Status> {
+        lock(&self.body).set_params(new)
     }
 
     fn graph(&self) -> Result<Arc<Graph>, Status> {

@@ -258,13 +258,11 @@ api! { API:
     }
     /// Changes what a kernel node does.
     cuGraphKernelNodeSetParams 10000 "cuGraphKernelNodeSetParams" (handle: CUgraphNode, description: *const CUDA_KERNEL_NODE_PARAMS_v1) {
-        node(handle)?.set_body(Body::Kernel(kernel(description)?));
-        Ok(())
+        node(handle)?.set_params(Body::Kernel(kernel(description)?))
     }
     /// Changes what a kernel node does.
     cuGraphKernelNodeSetParams 12000 "cuGraphKernelNodeSetParams_v2" (handle: CUgraphNode, description: *const CUDA_KERNEL_NODE_PARAMS) {
-        node(handle)?.set_body(Body::Kernel(kernel_2(description)?));
-        Ok(())
+        node(handle)?.set_params(Body::Kernel(kernel_2(description)?))
     }
     /// Copies attributes from one kernel node to another: whether its blocks may wait for each other, and its clusters.
     cuGraphKernelNodeCopyAttributes 11000 "cuGraphKernelNodeCopyAttributes" (to: CUgraphNode, from: CUgraphNode) {
@@ -310,8 +308,7 @@ api! { API:
     }
     /// Changes what a copy node does.
     cuGraphMemcpyNodeSetParams 10000 "cuGraphMemcpyNodeSetParams" (handle: CUgraphNode, copy: *const CUDA_MEMCPY3D) {
-        node(handle)?.set_body(Body::Copy(copy_3d(copy)?, Some(Box::new(read(copy)?))));
-        Ok(())
+        node(handle)?.set_params(Body::Copy(copy_3d(copy)?, Some(Box::new(read(copy)?))))
     }
     /// Adds a fill.
     cuGraphAddMemsetNode 10000 "cuGraphAddMemsetNode" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, count: usize, params: *const CUDA_MEMSET_NODE_PARAMS, _context: CUcontext) {
@@ -331,8 +328,7 @@ api! { API:
     }
     /// Changes what a fill node does.
     cuGraphMemsetNodeSetParams 10000 "cuGraphMemsetNodeSetParams" (handle: CUgraphNode, params: *const CUDA_MEMSET_NODE_PARAMS) {
-        node(handle)?.set_body(Body::Fill(fill(params)?));
-        Ok(())
+        node(handle)?.set_params(Body::Fill(fill(params)?))
     }
     /// Adds a call of a function of the program.
     cuGraphAddHostNode 10000 "cuGraphAddHostNode" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, count: usize, params: *const CUDA_HOST_NODE_PARAMS) {
@@ -348,8 +344,7 @@ api! { API:
     /// Changes what a host node calls.
     cuGraphHostNodeSetParams 10000 "cuGraphHostNodeSetParams" (handle: CUgraphNode, params: *const CUDA_HOST_NODE_PARAMS) {
         let host = read(params)?;
-        node(handle)?.set_body(Body::Host(HostFunction::new(host.fn_, host.userData)?));
-        Ok(())
+        node(handle)?.set_params(Body::Host(HostFunction::new(host.fn_, host.userData)?))
     }
     /// Adds a graph as a node.
     cuGraphAddChildGraphNode 10000 "cuGraphAddChildGraphNode" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, count: usize, child: CUgraph) {
@@ -379,8 +374,7 @@ api! { API:
     }
     /// Changes the event that a node records.
     cuGraphEventRecordNodeSetEvent 11010 "cuGraphEventRecordNodeSetEvent" (handle: CUgraphNode, event: CUevent) {
-        node(handle)?.set_body(Body::Record(crate::event::event(event)?));
-        Ok(())
+        node(handle)?.set_params(Body::Record(crate::event::event(event)?))
     }
     /// Adds waiting for an event.
     cuGraphAddEventWaitNode 11010 "cuGraphAddEventWaitNode" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, count: usize, event: CUevent) {
@@ -393,8 +387,7 @@ api! { API:
     }
     /// Changes the event that a node waits for.
     cuGraphEventWaitNodeSetEvent 11010 "cuGraphEventWaitNodeSetEvent" (handle: CUgraphNode, event: CUevent) {
-        node(handle)?.set_body(Body::Wait(crate::event::event(event)?));
-        Ok(())
+        node(handle)?.set_params(Body::Wait(crate::event::event(event)?))
     }
     /// Adds memory of the graph.
     cuGraphAddMemAllocNode 11040 "cuGraphAddMemAllocNode" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, count: usize, description: *mut CUDA_MEM_ALLOC_NODE_PARAMS) {
@@ -439,12 +432,10 @@ api! { API:
     }
     /// Changes what a node does.
     cuGraphNodeSetParams 12020 "cuGraphNodeSetParams" (handle: CUgraphNode, description: *mut CUgraphNodeParams) {
-        node(handle)?.set_body(body(description)?);
-        Ok(())
+        node(handle)?.set_params(body(description)?)
     }
     /// Changes what a node does.
     cuGraphNodeSetParams 13040 "cuGraphNodeSetParams_v2" (handle: CUgraphNode, description: *mut CUgraphNodeParams) {
-        node(handle)?.set_body(body(description)?);
-        Ok(())
+        node(handle)?.set_params(body(description)?)
     }
 }

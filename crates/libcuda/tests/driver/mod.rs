@@ -12,12 +12,12 @@ pub type Handle = *mut c_void;
 unsafe extern "C" {
     fn cuInit(flags: c_uint) -> u32;
     fn cuDevicePrimaryCtxRetain(result: *mut Handle, device: c_int) -> u32;
-    fn cuCtxSetCurrent(context: Handle) -> u32;
+    pub fn cuCtxSetCurrent(context: Handle) -> u32;
     pub fn cuCtxSynchronize() -> u32;
     pub fn cuMemAlloc_v2(result: *mut u64, bytes: usize) -> u32;
     pub fn cuMemcpyDtoH_v2(to: *mut c_void, from: u64, bytes: usize) -> u32;
     pub fn cuModuleLoadData(result: *mut Handle, image: *const c_void) -> u32;
-    fn cuModuleGetFunction(result: *mut Handle, module: Handle, name: *const c_char) -> u32;
+    pub fn cuModuleGetFunction(result: *mut Handle, module: Handle, name: *const c_char) -> u32;
     pub fn cuLaunchKernel(
         function: Handle,
         grid_x: c_uint,
@@ -33,8 +33,8 @@ unsafe extern "C" {
     ) -> u32;
 }
 
-/// Makes the primary context of device 0 current in this thread.
-pub fn start() {
+/// Makes the primary context of device 0 current in this thread, and returns it.
+pub fn start() -> Handle {
     let mut context = null_mut();
     // SAFETY: a pointer of this function.
     unsafe {
@@ -42,6 +42,7 @@ pub fn start() {
         assert_eq!(cuDevicePrimaryCtxRetain(&raw mut context, 0), 0);
         assert_eq!(cuCtxSetCurrent(context), 0);
     }
+    context
 }
 
 /// Loads PTX.

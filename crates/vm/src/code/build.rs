@@ -433,6 +433,7 @@ impl<'a> Builder<'a> {
                 Kind::RankOf { dst: self.slot(*dst), src: self.slot(*src), generic: *generic }
             }
             ir::OpKind::ReadClock { dst, clock } => Kind::ReadClock { dst: self.slot(*dst), clock: *clock },
+            ir::OpKind::Sleep { duration } => Kind::Sleep { duration: self.slot(*duration) },
             ir::OpKind::ActiveMask { dst } => Kind::ActiveMask { dst: self.slot(*dst) },
             ir::OpKind::Fence { semantics } => Kind::Fence(*semantics),
             ir::OpKind::CopyAsync { dst, src, bytes, size, ignore } => Kind::CopyAsync(Box::new(CopyAsync {

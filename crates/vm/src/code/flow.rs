@@ -80,7 +80,11 @@ pub(crate) fn flows(op: &Op) -> SmallVec<[Flow<'_>; 2]> {
         Kind::Stack { dst, value, .. } => {
             add(Defined, &[], &[*dst], value.iter().copied().collect(), None);
         }
-        Kind::Fence(_) | Kind::CopyGroup(_) | Kind::AsyncStep(_) | Kind::Unsupported { .. } => {}
+        Kind::Sleep { .. }
+        | Kind::Fence(_)
+        | Kind::CopyGroup(_)
+        | Kind::AsyncStep(_)
+        | Kind::Unsupported { .. } => {}
         Kind::CopyAsync(copy) => {
             let mut decides = base(&copy.dst);
             decides.extend(base(&copy.src));

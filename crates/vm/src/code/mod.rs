@@ -395,6 +395,9 @@ pub(crate) enum Kind {
         dst: SlotRef,
         clock: Clock,
     },
+    Sleep {
+        duration: SlotRef,
+    },
     ActiveMask {
         dst: SlotRef,
     },

@@ -129,6 +129,8 @@ pub(crate) struct Chunk<'l> {
     chains: Vec<chain::Chain>,
     /// Thread-instructions executed, and those of them that have been reported.
     pub instructions: u64,
+    /// Nanoseconds that warps slept, which the clock of cycles counts as well.
+    slept: u64,
     reported: u64,
     /// It looks whether it may go on where the budget has none of these bits.
     look_mask: i64,
@@ -191,6 +193,7 @@ impl<'l> Chunk<'l> {
             pure_plans: (0..code.pure_operations).map(|_| PurePlan::NONE).collect(),
             chains: (0..code.chains).map(|_| chain::Chain::default()).collect(),
             instructions: 0,
+            slept: 0,
             reported: 0,
             look_mask: launch.limits.look_mask(launch.shuffled),
             stopped: None,
@@ -482,6 +485,7 @@ impl<'l> Chunk<'l> {
             Kind::SharedObject { dst, src } => self.shared_object(*dst, *src, active),
             Kind::RankOf { dst, src, generic } => self.rank_of(*dst, *src, *generic, active),
             Kind::ReadClock { dst, clock } => self.read_clock(*dst, *clock, active),
+            Kind::Sleep { duration } => self.sleep(*duration, active),
             Kind::ActiveMask { dst } => self.active_mask(*dst, active),
             Kind::Fence(semantics) => strong::execute_fence(semantics.order),
             Kind::CopyAsync(copy) => return self.copy_async(copy, active, shared, op.span),

@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use super::{Active, Chunk};
 use crate::code::{Base, Special};
+use crate::launch::MAX_SLEEP;
 use crate::mask::{GROUP_LANES, Mask};
 use crate::memory::{map_shared, rank_of_address, resolve_generic, shared_base, shared_object, shared_rank};
 use crate::registers::{Groups, Registers, SlotRef, Window, lane_width};
@@ -308,12 +309,19 @@ impl Chunk<'_> {
     #[inline(never)]
     pub(super) fn read_clock(&mut self, dst: SlotRef, clock: Clock, active: &Active) {
         let (value, high) = match clock {
-            Clock::Cycles { high } => (self.instructions, high),
+            Clock::Cycles { high } => (self.instructions + self.slept, high),
             Clock::Nanoseconds { high } => (self.launch.nanoseconds(), high),
         };
         let whole = self.whole(active, dst);
         let value = if high { value >> 32 } else { value };
         self.registers.set_all(active.window, dst, value, active.mask, whole);
+    }
+
+    /// `nanosleep`: warps that sleep side by side take as long as the one that sleeps longest.
+    #[inline(never)]
+    pub(super) fn sleep(&mut self, duration: SlotRef, active: &Active) {
+        let durations = active.mask.into_iter().map(|lane| self.registers.get(active.window, duration, lane));
+        self.slept += durations.max().unwrap_or(0).min(MAX_SLEEP);
     }
 
     #[inline(never)]
