@@ -3,6 +3,7 @@
 use diag::{Code, Span};
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::slice;
 
 use syntax::tree::{Block, CallPrototype, Function as FunctionTree, Name, Statement, Targets};
 
@@ -154,9 +155,34 @@ impl<'a> BodyChecker<'_, 'a> {
         }
     }
 
-    /// The statements of the innermost scope.
+    /// The statements of a function. Blocks that are open wait on a stack of their own: nesting takes none of the thread's.
     fn statements(&mut self, statements: &[Statement<'a>]) {
-        // Branches may go forward: labels are known before they are reached.
+        let mut open = vec![self.enter(statements)];
+        while let Some((rest, first_pending)) = open.last_mut() {
+            match rest.next() {
+                Some(Statement::Block(block)) => {
+                    self.sink().begin_statement();
+                    self.scopes.push(Scope::default());
+                    open.push(self.enter(&block.statements));
+                }
+                Some(statement) => self.statement(statement),
+                None => {
+                    for (id, targets) in self.pending_targets.split_off(*first_pending) {
+                        self.sink().begin_statement();
+                        self.resolve_targets(id, &targets);
+                    }
+                    open.pop();
+                    if !open.is_empty() {
+                        self.scopes.pop();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Begins with the statements of the innermost scope: with what comes, and the number of tables of targets so far.
+    /// Branches may go forward, so that labels are known before they are reached.
+    fn enter<'s>(&mut self, statements: &'s [Statement<'a>]) -> (slice::Iter<'s, Statement<'a>>, usize) {
         if let Some(scope) = self.scopes.last_mut() {
             let labels = &mut self.body.labels;
             for statement in statements {
@@ -171,36 +197,30 @@ impl<'a> BodyChecker<'_, 'a> {
                 }
             }
         }
-        let first_pending = self.pending_targets.len();
-        for statement in statements {
-            self.sink().begin_statement();
-            match statement {
-                Statement::Label(name) => self.label(*name),
-                Statement::Instruction(node) => self.instruction(node),
-                Statement::Unfinished(node) => self.unfinished(node),
-                Statement::Variable(node) => {
-                    let place = Place { scopes: &mut self.scopes, function: self.function };
-                    self.module.variables(node, Some(place));
-                }
-                Statement::Block(block) => {
-                    self.scopes.push(Scope::default());
-                    self.statements(&block.statements);
-                    self.scopes.pop();
-                }
-                Statement::Targets(node) => self.targets(node),
-                Statement::CallPrototype(node) => self.call_prototype(node),
-                Statement::Loc(node) => self.module.loc(node),
-                Statement::Function(node) => self.module.function(node),
-                Statement::Alias(node) => self.module.alias(node),
-                Statement::Directive(node) if node.name.text == "pragma" => self.module.pragma(node, true),
-                Statement::Directive(node) => {
-                    self.module.misplaced(node.name.span, &format!(".{}", node.name.text));
-                }
+        (statements.iter(), self.pending_targets.len())
+    }
+
+    fn statement(&mut self, statement: &Statement<'a>) {
+        self.sink().begin_statement();
+        match statement {
+            Statement::Label(name) => self.label(*name),
+            Statement::Instruction(node) => self.instruction(node),
+            Statement::Unfinished(node) => self.unfinished(node),
+            Statement::Variable(node) => {
+                let place = Place { scopes: &mut self.scopes, function: self.function };
+                self.module.variables(node, Some(place));
             }
-        }
-        for (id, targets) in self.pending_targets.split_off(first_pending) {
-            self.sink().begin_statement();
-            self.resolve_targets(id, &targets);
+            // [`BodyChecker::statements`] goes into them.
+            Statement::Block(_) => {}
+            Statement::Targets(node) => self.targets(node),
+            Statement::CallPrototype(node) => self.call_prototype(node),
+            Statement::Loc(node) => self.module.loc(node),
+            Statement::Function(node) => self.module.function(node),
+            Statement::Alias(node) => self.module.alias(node),
+            Statement::Directive(node) if node.name.text == "pragma" => self.module.pragma(node, true),
+            Statement::Directive(node) => {
+                self.module.misplaced(node.name.span, &format!(".{}", node.name.text));
+            }
         }
     }
 

@@ -444,3 +444,21 @@ fn overruns_of_shared_memory_fault_or_are_noted() {
         assert_eq!(kind(run(33, blocks, Some(&overruns)).unwrap_err()), FaultKind::OutOfBounds);
     }
 }
+
+/// Threads have small stacks where no one chose them: 128 KiB with musl.
+#[test]
+fn nested_braces_need_little_stack() {
+    let nested = |depth: usize, inner: &str| format!("{}{inner}{}", "{".repeat(depth), "}".repeat(depth));
+    let text = format!(
+        ".version 8.0\n.target sm_90\n.address_size 64\n\
+        .global .u32 x{} = {};\n.entry f() {}\n",
+        "[1]".repeat(256),
+        nested(256, "1"),
+        nested(256, ".reg .u32 %r; mov.u32 %r, 1;"),
+    );
+    let load = move || {
+        let device = Device::new();
+        device.load(&Module::from_ptx(&text).unwrap()).unwrap();
+    };
+    std::thread::Builder::new().stack_size(128 << 10).spawn(load).unwrap().join().unwrap();
+}

@@ -189,6 +189,7 @@ impl<'a> Parser<'a> {
         Ok(Initializer::List(Box::new(InitializerList { values, span: self.since(start) })))
     }
 
+    #[inline(never)]
     fn initial_value(&mut self) -> Parsed<Initializer<'a>> {
         if self.at(Kind::Identifier) && self.peek().kind == Kind::Assign {
             let name = self.take_name();

@@ -247,6 +247,8 @@ impl<'a> Parser<'a> {
     }
 
     /// Records that the current token does not fit.
+    #[cold]
+    #[inline(never)]
     fn fail(&mut self, help: impl Into<Cow<'static, str>>) -> Failed {
         let error = self.unexpected(help);
         self.report(error)
@@ -316,6 +318,8 @@ impl<'a> Parser<'a> {
     }
 
     /// A diagnostic at the current token: what it starts would nest too deep.
+    #[cold]
+    #[inline(never)]
     fn too_deep(&mut self, what: &'static str) -> Failed {
         let message = format!("Parsing error near '{}': nested too deep", self.text_of(self.token));
         let error = Diagnostic::error(Code::NestingTooDeep, self.token.span, message)

@@ -8,30 +8,43 @@ use crate::tree::{Block, CallPrototype, Guard, Instruction, Name, Operand, Opera
 
 impl<'a> Parser<'a> {
     /// `{ … }`, from the `{` that is the current token. A block that is not closed ends where the next function
-    /// begins.
+    /// begins. Blocks within it wait on a stack of their own, so that nesting takes none of the thread's.
     pub(super) fn block(&mut self) -> Block<'a> {
-        let mut statements = Vec::new();
-        let brace = self.token.span;
-        if self.depth == MAX_DEPTH {
-            self.too_deep("blocks");
-            self.skip_block();
-            return Block { statements, span: self.since(brace.start) };
-        }
-        self.advance();
-        self.depth += 1;
-        while !self.eat(Kind::RightBrace) {
-            if let Some(token) = self.cannot_be_in_body() {
-                self.unclosed(brace, token);
-                break;
+        let mut outer = Vec::new();
+        let (mut statements, mut brace) = (Vec::new(), self.advance().span);
+        loop {
+            let unclosed = self.cannot_be_in_body();
+            if unclosed.is_some() || self.eat(Kind::RightBrace) {
+                if let Some(token) = unclosed {
+                    self.unclosed(brace, token);
+                }
+                let block = Block { statements, span: self.since(brace.start) };
+                let Some(around) = outer.pop() else { return block };
+                (statements, brace) = around;
+                statements.push(Statement::Block(Box::new(block)));
+                continue;
             }
             self.statement_node();
-            match self.statement() {
-                Ok(statement) => statements.push(statement),
-                Err(_) => self.recover_in_body(),
+            if !self.at(Kind::LeftBrace) {
+                match self.statement() {
+                    Ok(statement) => statements.push(statement),
+                    Err(_) => self.recover_in_body(),
+                }
+            } else if outer.len() + 1 < MAX_DEPTH as usize {
+                outer.push((
+                    std::mem::take(&mut statements),
+                    std::mem::replace(&mut brace, self.advance().span),
+                ));
+            } else {
+                let start = self.token.span.start;
+                self.too_deep("blocks");
+                self.skip_block();
+                statements.push(Statement::Block(Box::new(Block {
+                    statements: Vec::new(),
+                    span: self.since(start),
+                })));
             }
         }
-        self.depth -= 1;
-        Block { statements, span: self.since(brace.start) }
     }
 
     /// The token that no body may contain, if the end or the declaration of a kernel or of a linked variable stands
@@ -79,7 +92,6 @@ impl<'a> Parser<'a> {
                 Ok(self.instruction(Some(guard), opcode, start))
             }
             Kind::Dotted => self.directive_statement(),
-            Kind::LeftBrace => Ok(Statement::Block(Box::new(self.block()))),
             _ => {
                 let failed = self.fail("a statement begins with an opcode, a label, `@`, `{` or a directive");
                 self.advance();
