@@ -31,6 +31,7 @@ impl BodyChecker<'_, '_> {
     ) -> Verdict {
         let action = place.context.form.action;
         let copies_tensor = action == isa::Action::Effect(Effect::CopyTensor);
+        let is_bulk_barrier = action == isa::Action::Effect(Effect::CpAsyncBulk) && place.spec.name == "mbar";
         let could_hold = |ty: Type| (2..=64).contains(&ty.bits());
         let (base, offset) = match lowered.value {
             Value::Address(base, offset) => (base, offset),
@@ -40,8 +41,7 @@ impl BodyChecker<'_, '_> {
             // Copies of tensors take what could stand in the brackets without them, too, and all bulk copies an mbarrier object.
             Value::Register(id, ty)
                 if copies_tensor && could_hold(ty)
-                    || action == isa::Action::Effect(Effect::CpAsyncBulk)
-                        && place.spec.name == "mbar"
+                    || is_bulk_barrier
                         && [Type::U16, Type::U64]
                             .into_iter()
                             .any(|wanted| register_allowed(wanted, ty, false)) =>
@@ -52,6 +52,9 @@ impl BodyChecker<'_, '_> {
                 return Verdict::Fits(Operand::Address(AddressBase::Reg(id), offset));
             }
             Value::Symbol(symbol) | Value::Indexed(symbol) if copies_tensor => self.base_of(symbol),
+            Value::Const(Const::Int { value, .. }) if is_bulk_barrier => {
+                return Verdict::Fits(Operand::Address(AddressBase::Absolute(value), 0));
+            }
             Value::Const(Const::Int { value, .. }) if copies_tensor => (Base::Absolute(value), 0),
             Value::Function(..) | Value::Label(..) | Value::Unknown | Value::UnknownSum if copies_tensor => {
                 (Base::Unknown, 0)
@@ -165,6 +168,12 @@ impl BodyChecker<'_, '_> {
                 }
                 if ty == Type::Pred {
                     illegal(complaints, None);
+                }
+                if place.context.picks.has(isa::Mod::ParamFunc) {
+                    let message =
+                        format!("Illegal state space for address operand '::func' with instruction '{name}'");
+                    let help = "parameters of a call are named: `[out]`";
+                    complain(complaints, Code::SpaceMismatch, span, message, Some(help));
                 }
                 AddressBase::Reg(id)
             }

@@ -142,13 +142,20 @@ fn does_not_fit(
             (address != 32 && matches!(lowered.value, Value::Address(..)), "add")
         }
         (_, Action::Effect(Effect::TensorMapReplace)) => {
-            (matches!(lowered.value, Value::Register(_, Type::F32)), "sub")
+            // It takes one from all values but ranks.
+            let subtracts = !picks.has(Mod::Rank);
+            (subtracts && matches!(lowered.value, Value::Register(_, Type::F32)), "sub")
         }
         (_, Action::Effect(Effect::CpAsyncBulk | Effect::CopyTensor)) => {
             // From sm_120 on ptxas loads by another instruction, which has the addresses in registers of these sizes.
             let least = if i == 1 { 64 } else { 32 };
             let loads = picks.has(Mod::SharedCluster) && picks.has(Mod::Global);
-            (loads && target.number >= 120 && address < least, "mov")
+            let is_narrow = match lowered.value {
+                // Without brackets.
+                Value::Register(_, ty) => i == 0 && ty.is_float() && ty.bits() < 64,
+                _ => address < least,
+            };
+            (loads && target.number >= 120 && is_narrow, "mov")
         }
         (_, Action::Effect(Effect::StoreAsync)) => (address < 32, "mov"),
         (_, Action::Effect(Effect::Tex)) if picks.has(Mod::Grad) && picks.has(Mod::V4) => {

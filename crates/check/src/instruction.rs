@@ -12,7 +12,7 @@ use crate::matching::{Complaints, Verdict};
 use crate::module::{Instruction, Node, Operand, RegId};
 use crate::operand::{Lowered, Value};
 use crate::order::Stage;
-use crate::selection::{Fault, Finding, Selection, head, stage_of};
+use crate::selection::{Selection, head};
 
 /// Operands in their places, and what is to be said about them.
 struct Fitted {
@@ -340,20 +340,17 @@ impl<'a> BodyChecker<'_, 'a> {
         let mut id = selection.errors.is_empty().then(|| isa::form_id(form))??;
         while let Some(other) = isa::overload(id, &modifiers, operands.len()) {
             id = other.id;
-            let gates = other.form().gates(&other.picks).into_iter();
-            let findings = gates
-                .filter(|gate| self.module.knows_target() && self.is_closed(gate))
-                .map(|gate| Finding { stage: stage_of(&gate), index: 0, fault: Fault::Closed(gate) })
-                .collect();
+            let form = other.form();
+            let findings = self.findings(Some(form), &other.picks, &[], Some(form.opcode), &modifiers);
             let selection = Selection {
-                form: Some(other.form()),
+                form: Some(form),
                 picks: other.picks,
                 name: selection.name.clone(),
                 errors: Vec::new(),
                 findings,
                 refused: None,
             };
-            if let Ok(fitted) = self.fit_all(operands, other.form(), &selection) {
+            if let Ok(fitted) = self.fit_all(operands, form, &selection) {
                 return Some((selection, fitted));
             }
         }

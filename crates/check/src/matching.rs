@@ -67,7 +67,8 @@ impl Place<'_> {
             _ => return false,
         };
         let is_scalar = matches!(self.spec.kind, OperandKind::Register | OperandKind::Source)
-            && matches!(self.spec.elements, Elements::One | Elements::Selected(_));
+            && (matches!(self.spec.elements, Elements::One | Elements::Selected(_))
+                || self.spec.name == "count");
         let is_open = match opcode {
             Opcode::Shfl => matches!(self.spec.name, "b" | "c"),
             Opcode::Wgmma => self.spec.name == "sp-meta",
@@ -153,7 +154,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 }
                 _ if spec.elements == Elements::Geometry => fit_geometry(lowered, &place, complaints),
                 _ if spec.elements == Elements::Braced && matches!(lowered.value, Value::Vector(..)) => {
-                    match crate::vector::metadata(lowered, &place) {
+                    match crate::vector::first_in_braces(lowered, &place) {
                         Some(first) => fit_scalar(first, &place, complaints),
                         None => fit_vector(lowered, &place, 1, complaints),
                     }
@@ -316,8 +317,9 @@ fn is_plain_integer(lowered: &Lowered, ty: Type, place: &Place) -> bool {
         }
         Value::Const(value) => matches!(value, Const::Int { .. }),
         Value::Pair(first, _) => is_plain_integer(first, ty, place),
-        Value::Symbol(_)
-        | Value::Indexed(_)
+        // `sym+4` is a value for ptxas.
+        Value::Symbol(symbol) => symbol.sum && ty.bits() >= 32,
+        Value::Indexed(_)
         | Value::Function(..)
         | Value::Address(..)
         | Value::Vector(..)
@@ -594,6 +596,7 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
         }
         // `sym+4` and functions are values for ptxas, a variable's name alone is not.
         Value::Symbol(symbol) if symbol.sum && takes_address(ty) => {
+            crate::video::unselected(span, place, complaints);
             Verdict::Fits(Operand::Symbol(symbol.symbol, symbol.offset))
         }
         Value::Function(..) if mov && !matches!(ty.bits(), 32 | 64) && takes_address(ty) => {

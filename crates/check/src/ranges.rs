@@ -101,19 +101,23 @@ pub(crate) fn check(
             }
         } else if context.form.opcode == Opcode::Mma && spec.name == "selector" {
             sparsity_selector(sink, context, i, range, value as i64, lowered.span);
+        } else if context.form.opcode == Opcode::Mbarrier && spec.name == "count" && range.is_none() {
+            if value as i64 <= 0 {
+                let message = format!(
+                    "Argument {i} of instruction '{}' : value '{}' expected to be a non-zero positive",
+                    context.name, value as i64
+                );
+                sink.error(Code::OutOfRange, lowered.span, message);
+            }
         } else if let Some((least, greatest)) = range
             && !(least..=greatest).contains(&(value as i64))
         {
             let (name, value) = (context.name, value as i64);
-            let is_count = value <= 0 && name.starts_with("mbarrier.arrive");
-            let message = match is_count {
-                true => {
-                    format!(
-                        "Argument {i} of instruction '{name}' : value '{value}' expected to be a non-zero positive"
-                    )
-                }
+            // The coordinates behind a tensor count as well.
+            let i = i + usize::from(context.form.action == Action::Effect(Effect::CopyTensor));
+            let message = match least == greatest {
                 // Of priorities, operands are counted from one.
-                false if least == greatest => format!(
+                true => format!(
                     "Argument {} of instruction '{name}': unexpected value '{value}', expected to be {least}",
                     i + usize::from(context.form.opcode == Opcode::Applypriority)
                 ),
@@ -122,6 +126,11 @@ pub(crate) fn check(
                 ),
             };
             sink.error(Code::OutOfRange, lowered.span, message);
+            // A mask of blocks that does not fit into 16 bits is no operand of the right type, either.
+            if spec.name == "mask" && matches!(context.form.opcode, Opcode::Cp | Opcode::Tcgen05) {
+                let message = format!("Arguments mismatch for instruction '{name}'");
+                sink.error(Code::ArgumentsMismatch, lowered.span, message);
+            }
         }
     }
     if is_right
@@ -139,8 +148,29 @@ pub(crate) fn check(
     if is_right && context.picks.has(Mod::BlockScale) {
         scale_selectors(sink, context, operands, lowered);
     }
+    if context.name == "createpolicy.range" {
+        policy_range(sink, context, lowered);
+    }
     if context.form.action == Action::Effect(Effect::Barrier) {
         barrier(sink, context, operands, lowered);
+    }
+}
+
+/// `createpolicy.range`: the part of a range that a policy holds for.
+fn policy_range(sink: &mut Sink, context: &Context, lowered: &[Lowered]) {
+    let [.., part, whole] = lowered else { return };
+    let (Value::Const(Const::Int { value: size, .. }), Value::Const(Const::Int { value: total, .. })) =
+        (&part.value, &whole.value)
+    else {
+        return;
+    };
+    let (size, total) = (*size as u32, *total as u32);
+    if size > total {
+        let message = format!(
+            "Argument 3 of instruction '{}': value '{}' must be less than or equal to the value '{}' of argument 4",
+            context.name, size as i32, total as i32
+        );
+        sink.error(Code::OutOfRange, part.span, message);
     }
 }
 

@@ -184,7 +184,7 @@ impl<'a> BodyChecker<'_, 'a> {
     }
 
     /// What ptxas finds fault with of modifiers.
-    fn findings(
+    pub(crate) fn findings(
         &self,
         form: Option<&'static Form>,
         picks: &Picks,

@@ -77,7 +77,7 @@ pub(crate) fn has_plain_offset(form: &Form, picks: &Picks, operands: &[Lowered])
         Some(Value::Const(_)) => true,
         _ => false,
     };
-    specs.next().is_none() && is_integer && form.opcode == Opcode::Tex
+    specs.next().is_none() && is_integer && matches!(form.opcode, Opcode::Tex | Opcode::Tld4)
 }
 
 /// Does a gate stand for what offsets need?

@@ -346,10 +346,11 @@ fn is_untyped_factor(place: &Place) -> bool {
         && form.operands.iter().any(|spec| spec.name == "e")
 }
 
-/// The register of a sparse product's metadata, if they stand in braces: the first of as many as one likes.
-pub(crate) fn metadata<'l>(lowered: &'l Lowered, place: &Place) -> Option<&'l Lowered> {
+/// The register of a sparse product's metadata, or what stands for the count of arrivals, if braces are around it: the first of as many as one
+/// likes.
+pub(crate) fn first_in_braces<'l>(lowered: &'l Lowered, place: &Place) -> Option<&'l Lowered> {
     let Value::Vector(elements, Some(ty)) = &lowered.value else { return None };
-    (place.spec.name == "e" && ty.bits() == 32).then(|| &*elements[0])
+    (matches!(place.spec.name, "e" | "count") && ty.bits() == 32).then(|| &*elements[0])
 }
 
 /// Is this a factor of a product of integers?

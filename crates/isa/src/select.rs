@@ -386,7 +386,8 @@ fn place(id: FormId, written: &[Written]) -> Placed {
                     placed.repeated.push(SelectError::Repeated { index });
                 }
             }
-            _ if is_opaque(modifier) => placed.opaque = true,
+            // Where ptxas overlooks `.pred`, it overlooks these as well.
+            _ if is_opaque(modifier) => placed.opaque |= !form.ignored.contains(&Type::Pred),
             // A second space of an instruction that takes one.
             None if places.is_empty()
                 && form.opcode != Opcode::Cp

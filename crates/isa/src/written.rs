@@ -36,13 +36,21 @@ impl Written {
                 && modifiers.len() >= whole
                 && slots.all(|(slot, word)| slot.choices.iter().any(|choice| choice.token.name() == *word))
         };
+        // Other instructions of the same opcode say nothing of what this one takes.
+        let has_name = |form: &Form| {
+            let mut name = form.slots[..form.head].iter().zip(modifiers);
+            modifiers.len() >= form.head
+                && name.all(|(slot, word)| slot.choices.iter().any(|choice| choice.token.name() == *word))
+        };
         let is_in_place = index == 0 || index == 1 && matches!(modifiers[0], "cta" | "cluster");
         if matches!(opcode, "bar" | "barrier") && matches!(name, "arrive" | "red") && !is_in_place {
             return Written::Unknown;
         }
         let taken = || {
             let forms = crate::forms(opcode);
-            forms.iter().any(|form| is_named(form) || form.slots[form.head..].iter().any(takes))
+            forms
+                .iter()
+                .any(|form| is_named(form) || has_name(form) && form.slots[form.head..].iter().any(takes))
         };
         match token {
             Token::Mod(modifier) if is_read_anywhere(modifier) && !taken() => Written::Ignored(modifier),

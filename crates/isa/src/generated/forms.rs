@@ -744,99 +744,105 @@ const G170: &[Gate] = &[
     sm("Feature 'fma.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32x2'", 8, 6, Stage::Form),
 ];
-const G171: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
-const G172: &[Gate] =
+const G171: &[Gate] = &[sm("Instruction 'fma.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G172: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
+const G173: &[Gate] =
     &[sm("Modifier '.oob'", &[Target::sm(90)], Stage::Token), ptx("Feature '.oob'", 8, 1, Stage::Token)];
-const G173: &[Gate] = &[
+const G174: &[Gate] = &[
     sm("Feature 'fma.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.f16'", 8, 6, Stage::Form),
 ];
-const G174: &[Gate] = &[
+const G175: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'fma.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G175: &[Gate] = &[
+const G176: &[Gate] = &[
     ptx("Feature 'fma.f32'", 2, 0, Stage::Result),
     sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late),
 ];
-const G176: &[Gate] = &[
+const G177: &[Gate] = &[
     ptx("Feature 'fma{types}'", 9, 4, Stage::Form),
     sm("Feature 'fma{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
 ];
-const G177: &[Gate] =
+const G178: &[Gate] =
     &[sm("Instruction 'fns'", &[Target::sm(30)], Stage::Form), ptx("Feature 'fns'", 6, 0, Stage::Form)];
-const G178: &[Gate] = &[
+const G179: &[Gate] = &[
     sm("Feature 'getctarank'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'getctarank'", 7, 8, Stage::Form),
 ];
-const G179: &[Gate] = &[
+const G180: &[Gate] = &[
     sm("Modifier '.launch_dependents'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.launch_dependents'", 7, 8, Stage::Token),
 ];
-const G180: &[Gate] =
+const G181: &[Gate] =
     &[sm("Modifier '.wait'", &[Target::sm(90)], Stage::Token), ptx("Modifier '.wait'", 7, 8, Stage::Token)];
-const G181: &[Gate] = &[
+const G182: &[Gate] = &[
     ptx("Feature 'griddepcontrol'", 7, 8, Stage::Form),
     sm("Feature 'griddepcontrol'", &[Target::sm(90)], Stage::Form),
 ];
-const G182: &[Gate] = &[
+const G183: &[Gate] = &[
     sm("Instruction 'isspacep'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'isspacep'", 2, 0, Stage::Form),
 ];
-const G183: &[Gate] = &[
+const G184: &[Gate] = &[
     sm("Instruction 'istypep'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'istypep'", 4, 0, Stage::Form),
 ];
-const G184: &[Gate] =
+const G185: &[Gate] =
     &[ptx("Feature '.weak'", 6, 0, Stage::Result), sm("Feature '.weak'", &[Target::sm(70)], Stage::Result)];
-const G185: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
-const G186: &[Gate] = &[
+const G186: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
+const G187: &[Gate] = &[
     sm("Instruction 'ld'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G187: &[Gate] = &[
+const G188: &[Gate] = &[
     ptx("Feature '256 bit wide load/store'", 8, 8, Stage::Form),
     sm("Feature '256 bit wide load/store'", &[Target::sm(100)], Stage::Form),
 ];
-const G188: &[Gate] = &[
+const G189: &[Gate] = &[
     sm("Feature 'generic addressing'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'generic addressing'", 2, 0, Stage::Form),
 ];
-const G189: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
-const G190: &[Gate] = &[
+const G190: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
+const G191: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_normal' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G191: &[Gate] = &[
+const G192: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_unchanged' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G192: &[Gate] = &[
+const G193: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_first' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G193: &[Gate] = &[
+const G194: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_last' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G194: &[Gate] = &[
+const G195: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.no_allocate' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G195: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
-const G196: &[Gate] =
-    &[ptx("Feature '.mmio'", 8, 2, Stage::Token), sm("Feature '.mmio'", &[Target::sm(70)], Stage::Token)];
+const G196: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
 const G197: &[Gate] =
-    &[sm("Instruction 'ld.nc'", &[Target::sm(32)], Stage::Token), ptx("Feature '.nc'", 3, 1, Stage::Token)];
+    &[ptx("Feature '.mmio'", 8, 2, Stage::Token), sm("Feature '.mmio'", &[Target::sm(70)], Stage::Token)];
 const G198: &[Gate] = &[
+    ptx("Feature '.acquire'", 6, 0, Stage::Result),
+    sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
+    ptx("Feature '.acquire'", 9, 3, Stage::Token),
+];
+const G199: &[Gate] =
+    &[sm("Instruction 'ld.nc'", &[Target::sm(32)], Stage::Token), ptx("Feature '.nc'", 3, 1, Stage::Token)];
+const G200: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.m8n8'", 6, 5, Stage::Form),
     sm("Modifier '.m8n8'", &[Target::sm(75)], Stage::Form),
 ];
-const G199: &[Gate] = &[
+const G201: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Modifier '.m8n16' on 'ldmatrix'", 8, 6, Stage::Form),
@@ -850,12 +856,12 @@ const G199: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G200: &[Gate] = &[sm(
+const G202: &[Gate] = &[sm(
     "Feature '.m16n16'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
     Stage::Token,
 )];
-const G201: &[Gate] = &[
+const G203: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.b8x16'", 8, 6, Stage::Form),
@@ -869,7 +875,7 @@ const G201: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G202: &[Gate] = &[
+const G204: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.m16n16'", 8, 6, Stage::Form),
@@ -883,85 +889,89 @@ const G202: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G203: &[Gate] =
-    &[sm("Instruction 'ldu'", &[Target::sm(20)], Stage::Form), ptx("Feature 'ldu'", 2, 0, Stage::Form)];
-const G204: &[Gate] = &[until("Feature 'lg2'", 1, 4, 0, Stage::Form)];
 const G205: &[Gate] =
+    &[sm("Instruction 'ldu'", &[Target::sm(20)], Stage::Form), ptx("Feature 'ldu'", 2, 0, Stage::Form)];
+const G206: &[Gate] = &[until("Feature 'lg2'", 1, 4, 0, Stage::Form)];
+const G207: &[Gate] =
     &[sm("Instruction 'lop3'", &[Target::sm(50)], Stage::Form), ptx("Feature 'lop3'", 4, 3, Stage::Form)];
-const G206: &[Gate] = &[
+const G208: &[Gate] = &[
     sm("Instruction 'lop3.<BoolOp>'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'lop3.<BoolOp>'", 8, 2, Stage::Form),
 ];
-const G207: &[Gate] = &[until("Feature 'mad'", 3, 2, 20, Stage::Form)];
-const G208: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G209: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G210: &[Gate] =
-    &[sm("Instruction 'mad.cc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'mad.cc'", 3, 0, Stage::Form)];
-const G211: &[Gate] =
-    &[sm("Instruction 'madc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'madc'", 3, 0, Stage::Form)];
+const G209: &[Gate] = &[until("Feature 'mad'", 3, 2, 20, Stage::Form)];
+const G210: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G211: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
 const G212: &[Gate] =
-    &[sm("Feature 'mapa'", &[Target::sm(90)], Stage::Form), ptx("Feature 'mapa'", 7, 8, Stage::Form)];
+    &[sm("Instruction 'mad.cc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'mad.cc'", 3, 0, Stage::Form)];
 const G213: &[Gate] =
-    &[ptx("Feature 'match'", 6, 0, Stage::Form), sm("Instruction 'match'", &[Target::sm(70)], Stage::Form)];
+    &[sm("Instruction 'madc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'madc'", 3, 0, Stage::Form)];
 const G214: &[Gate] =
+    &[sm("Feature 'mapa'", &[Target::sm(90)], Stage::Form), ptx("Feature 'mapa'", 7, 8, Stage::Form)];
+const G215: &[Gate] =
+    &[ptx("Feature 'match'", 6, 0, Stage::Form), sm("Instruction 'match'", &[Target::sm(70)], Stage::Form)];
+const G216: &[Gate] =
     &[ptx("Feature '.NaN'", 7, 0, Stage::Late), sm("Modifier '.NaN'", &[Target::sm(80)], Stage::Late)];
-const G215: &[Gate] = &[
+const G217: &[Gate] = &[
     ptx("Feature '.xorsign'", 7, 2, Stage::Late),
     sm("Modifier '.xorsign'", &[Target::sm(86)], Stage::Late),
 ];
-const G216: &[Gate] =
+const G218: &[Gate] =
     &[sm("Feature '.abs'", &[Target::sm(86)], Stage::Token), ptx("Feature '.abs'", 7, 2, Stage::Token)];
-const G217: &[Gate] = &[
+const G219: &[Gate] = &[
     sm("Feature 'max.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'max.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G218: &[Gate] = &[
+const G220: &[Gate] = &[
     sm("Feature 'max.f16 or max.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'max.f16 or max.f16x2'", 7, 0, Stage::Late),
 ];
-const G219: &[Gate] = &[
+const G221: &[Gate] = &[
     ptx("Feature 'max.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G220: &[Gate] = &[
+const G222: &[Gate] = &[
     ptx("Feature 'max.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G221: &[Gate] =
+const G223: &[Gate] =
     &[sm("Feature 'max.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'max.relu'", 8, 0, Stage::Form)];
-const G222: &[Gate] = &[
+const G224: &[Gate] = &[
     ptx("Feature 'mbarrier.init'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.init'", &[Target::sm(80)], Stage::Form),
 ];
-const G223: &[Gate] = &[
+const G225: &[Gate] = &[
     ptx("Feature 'mbarrier.inval'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.inval'", &[Target::sm(80)], Stage::Form),
 ];
-const G224: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
-const G225: &[Gate] = &[
+const G226: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
+const G227: &[Gate] = &[
     ptx("Feature 'mbarrier.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G226: &[Gate] = &[
+const G228: &[Gate] = &[
     ptx("Feature 'mbarrier.complete_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.complete_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G227: &[Gate] = &[
-    ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Form),
-    sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
+const G229: &[Gate] = &[
+    ptx("Feature '.shared::cluster'", 8, 0, Stage::Early),
+    sm("Feature '.shared::cluster'", &[Target::sm(90)], Stage::Early),
 ];
-const G228: &[Gate] = &[
+const G230: &[Gate] = &[
+    ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Early),
+    sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Early),
+];
+const G231: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
 ];
-const G229: &[Gate] = &[
+const G232: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive'", 8, 6, Stage::Form),
 ];
-const G230: &[Gate] = &[
+const G233: &[Gate] = &[
     sm(
         "Feature 'mbarrier.arrive with count argument and without '.noComplete' modifier'",
         &[Target::sm(90)],
@@ -974,41 +984,45 @@ const G230: &[Gate] = &[
         Stage::Modifier,
     ),
 ];
-const G231: &[Gate] = &[
+const G234: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G232: &[Gate] = &[
+const G235: &[Gate] = &[
+    ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Form),
+    sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
+];
+const G236: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G233: &[Gate] = &[
+const G237: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
 ];
-const G234: &[Gate] = &[
+const G238: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", 8, 6, Stage::Form),
 ];
-const G235: &[Gate] = &[
-    ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Form),
-    sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Form),
+const G239: &[Gate] = &[
+    ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Early),
+    sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Early),
 ];
-const G236: &[Gate] = &[
+const G240: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
 ];
-const G237: &[Gate] = &[
+const G241: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop'", 8, 6, Stage::Form),
 ];
-const G238: &[Gate] = &[
+const G242: &[Gate] = &[
     sm(
         "Feature 'mbarrier.arrive_drop with count argument and without '.noComplete' modifier'",
         &[Target::sm(90)],
@@ -1021,181 +1035,185 @@ const G238: &[Gate] = &[
         Stage::Modifier,
     ),
 ];
-const G239: &[Gate] = &[
+const G243: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G240: &[Gate] = &[
+const G244: &[Gate] = &[
+    ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Form),
+    sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Form),
+];
+const G245: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G241: &[Gate] = &[
+const G246: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
 ];
-const G242: &[Gate] = &[
+const G247: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", 8, 6, Stage::Form),
 ];
-const G243: &[Gate] = &[
+const G248: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.test_wait'", &[Target::sm(80)], Stage::Form),
 ];
-const G244: &[Gate] = &[
+const G249: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait'", 8, 0, Stage::Form),
 ];
-const G245: &[Gate] = &[
+const G250: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait'", 8, 6, Stage::Form),
 ];
-const G246: &[Gate] = &[
+const G251: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait.parity'", 7, 1, Stage::Form),
     sm("Feature 'mbarrier.test_wait.parity'", &[Target::sm(80)], Stage::Form),
 ];
-const G247: &[Gate] = &[
+const G252: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait.parity'", 8, 0, Stage::Form),
 ];
-const G248: &[Gate] = &[
+const G253: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", 8, 6, Stage::Form),
 ];
-const G249: &[Gate] = &[
+const G254: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
 ];
-const G250: &[Gate] = &[
+const G255: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait'", 8, 0, Stage::Form),
 ];
-const G251: &[Gate] = &[
+const G256: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait'", 8, 6, Stage::Form),
 ];
-const G252: &[Gate] = &[
+const G257: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait.parity'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
 ];
-const G253: &[Gate] = &[
+const G258: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait.parity'", 8, 0, Stage::Form),
 ];
-const G254: &[Gate] = &[
+const G259: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", 8, 6, Stage::Form),
 ];
-const G255: &[Gate] = &[
+const G260: &[Gate] = &[
     ptx("Feature 'mbarrier.pending_count'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.pending_count'", &[Target::sm(80)], Stage::Form),
 ];
-const G256: &[Gate] = &[
+const G261: &[Gate] = &[
     ptx("Feature 'membar.sys'", 2, 0, Stage::Form),
     sm("Instruction 'membar.sys'", &[Target::sm(20)], Stage::Form),
 ];
-const G257: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
-const G258: &[Gate] = &[
+const G262: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
+const G263: &[Gate] = &[
     ptx("Feature 'membar.proxy'", 7, 5, Stage::Form),
     sm("Feature 'membar.proxy'", &[Target::sm(60)], Stage::Form),
 ];
-const G259: &[Gate] = &[
+const G264: &[Gate] = &[
     sm("Feature 'min.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'min.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G260: &[Gate] = &[
+const G265: &[Gate] = &[
     sm("Feature 'min.f16 or min.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'min.f16 or min.f16x2'", 7, 0, Stage::Late),
 ];
-const G261: &[Gate] = &[
+const G266: &[Gate] = &[
     ptx("Feature 'min.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G262: &[Gate] = &[
+const G267: &[Gate] = &[
     ptx("Feature 'min.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G263: &[Gate] =
+const G268: &[Gate] =
     &[sm("Feature 'min.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'min.relu'", 8, 0, Stage::Form)];
-const G264: &[Gate] = &[
+const G269: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.m8n8k4'", 6, 4, Stage::Form),
     sm("Feature '.m8n8k4'", &[Target::sm(70)], Stage::Form),
 ];
-const G265: &[Gate] =
+const G270: &[Gate] =
     &[ptx("Feature '.m16n8k8'", 6, 5, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(75)], Stage::Form)];
-const G266: &[Gate] = &[
+const G271: &[Gate] = &[
     ptx("Feature '.m16n8k16'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k16'", &[Target::sm(80)], Stage::Form),
 ];
-const G267: &[Gate] =
+const G272: &[Gate] =
     &[ptx("Feature 'mma'", 6, 4, Stage::Form), sm("Feature 'mma'", &[Target::sm(70)], Stage::Form)];
-const G268: &[Gate] =
+const G273: &[Gate] =
     &[ptx("Feature '.m16n8k8'", 7, 0, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(80)], Stage::Form)];
-const G269: &[Gate] =
+const G274: &[Gate] =
     &[ptx("Feature '.m16n8k4'", 7, 0, Stage::Form), sm("Feature '.m16n8k4'", &[Target::sm(80)], Stage::Form)];
-const G270: &[Gate] = &[
+const G275: &[Gate] = &[
     ptx("Feature '.m8n8k4 with double types'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k4 with double types'", &[Target::sm(80)], Stage::Form),
 ];
-const G271: &[Gate] = &[
+const G276: &[Gate] = &[
     ptx("Feature '.m16n8k4 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k4 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G272: &[Gate] = &[
+const G277: &[Gate] = &[
     ptx("Feature '.m16n8k8 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k8 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G273: &[Gate] = &[
+const G278: &[Gate] = &[
     ptx("Feature '.m16n8k16 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k16 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G274: &[Gate] =
+const G279: &[Gate] =
     &[ptx("Feature '.m8n8k16'", 6, 5, Stage::Form), sm("Feature '.m8n8k16'", &[Target::sm(75)], Stage::Form)];
-const G275: &[Gate] = &[
+const G280: &[Gate] = &[
     ptx("Feature '.m16n8k32'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k32'", &[Target::sm(80)], Stage::Form),
 ];
-const G276: &[Gate] =
+const G281: &[Gate] =
     &[ptx("Feature '.m8n8k32'", 6, 5, Stage::Form), sm("Feature '.m8n8k32'", &[Target::sm(75)], Stage::Form)];
-const G277: &[Gate] = &[
+const G282: &[Gate] = &[
     ptx("Feature '.m16n8k64'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k64'", &[Target::sm(80)], Stage::Form),
 ];
-const G278: &[Gate] =
+const G283: &[Gate] =
     &[sm("Feature '.b1'", &[Target::sm(75)], Stage::Token), ptx("Feature '.b1'", 6, 3, Stage::Token)];
-const G279: &[Gate] = &[
+const G284: &[Gate] = &[
     ptx("Modifier '.and' on 'mma'", 7, 1, Stage::Form),
     sm("Modifier '.and' on 'mma'", &[Target::sm(80)], Stage::Form),
 ];
-const G280: &[Gate] = &[
+const G285: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G281: &[Gate] = &[
+const G286: &[Gate] = &[
     ptx("Feature '.m16n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k128'", &[Target::sm(80)], Stage::Form),
 ];
-const G282: &[Gate] = &[
+const G287: &[Gate] = &[
     ptx("Feature '.m16n8k256'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k256'", &[Target::sm(80)], Stage::Form),
 ];
-const G283: &[Gate] = &[
+const G288: &[Gate] = &[
     ptx("Feature '.kind::f8f6f4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::f8f6f4'",
@@ -1207,11 +1225,11 @@ const G283: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G284: &[Gate] =
+const G289: &[Gate] =
     &[ptx("Feature 'mma with FP8 floating point type and .m16n8k16 shape'", 8, 7, Stage::Form)];
-const G285: &[Gate] =
+const G290: &[Gate] =
     &[ptx("Feature 'mma with FP8 floating point type and FP16 accumulation'", 8, 7, Stage::Form)];
-const G286: &[Gate] = &[
+const G291: &[Gate] = &[
     ptx("Feature '.kind::f8f6f4'", 8, 6, Stage::Form),
     sm(
         "Feature '.kind::f8f6f4'",
@@ -1223,11 +1241,11 @@ const G286: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G287: &[Gate] = &[
+const G292: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G288: &[Gate] = &[
+const G293: &[Gate] = &[
     ptx("Feature 'mma with with FP6/FP4 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with FP6/FP4 floating point type'",
@@ -1235,17 +1253,17 @@ const G288: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G289: &[Gate] = &[
+const G294: &[Gate] = &[
     ptx("Feature '.sp::ordered_metadata'", 8, 5, Stage::Token),
     sm("Feature '.sp::ordered_metadata'", &[Target::sm(80)], Stage::Token),
 ];
-const G290: &[Gate] = &[
+const G295: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
     sm("Feature 'Sparse MMA'", &[Target::sm(80)], Stage::Form),
 ];
-const G291: &[Gate] = &[
+const G296: &[Gate] = &[
     ptx("Feature 'mma with with F16 accumulator and F8 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with F16 accumulator and F8 floating point type'",
@@ -1253,7 +1271,7 @@ const G291: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G292: &[Gate] = &[
+const G297: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
@@ -1261,7 +1279,7 @@ const G292: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G293: &[Gate] = &[
+const G298: &[Gate] = &[
     ptx("Feature '.kind::mxf4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::mxf4'",
@@ -1273,7 +1291,7 @@ const G293: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G294: &[Gate] = &[
+const G299: &[Gate] = &[
     ptx("Feature '.block_scale'", 8, 6, Stage::Token),
     sm(
         "Feature '.block_scale'",
@@ -1285,7 +1303,7 @@ const G294: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G295: &[Gate] = &[
+const G300: &[Gate] = &[
     ptx("Feature '.scale_vec::2X'", 8, 6, Stage::Token),
     sm(
         "Feature '.scale_vec::2X'",
@@ -1299,11 +1317,11 @@ const G295: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G296: &[Gate] = &[
+const G301: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
     sm("Instruction 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
 ];
-const G297: &[Gate] = &[
+const G302: &[Gate] = &[
     ptx("Feature '.kind::mxf4nvf4'", 8, 7, Stage::Token),
     sm(
         "Feature '.kind::mxf4nvf4'",
@@ -1315,7 +1333,7 @@ const G297: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G298: &[Gate] = &[
+const G303: &[Gate] = &[
     ptx("Feature '.scale_vec::4X'", 8, 7, Stage::Token),
     sm(
         "Feature '.scale_vec::4X'",
@@ -1329,8 +1347,8 @@ const G298: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G299: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
-const G300: &[Gate] = &[
+const G304: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
+const G305: &[Gate] = &[
     ptx("Feature '.kind::mxf8f6f4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::mxf8f6f4'",
@@ -1342,7 +1360,7 @@ const G300: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G301: &[Gate] = &[
+const G306: &[Gate] = &[
     ptx("Feature '.scale_vec::1X'", 8, 6, Stage::Token),
     sm(
         "Feature '.scale_vec::1X'",
@@ -1356,7 +1374,7 @@ const G301: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G302: &[Gate] = &[
+const G307: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
     sm("Instruction 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
     sm(
@@ -1365,38 +1383,38 @@ const G302: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G303: &[Gate] = &[
+const G308: &[Gate] = &[
     sm("Feature 'movmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'movmatrix'", 7, 8, Stage::Form),
 ];
-const G304: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G305: &[Gate] = &[
+const G309: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G310: &[Gate] = &[
     sm("Feature 'mul.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'mul.f32x2'", 8, 6, Stage::Form),
 ];
-const G306: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G307: &[Gate] = &[
+const G311: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G312: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16'", 7, 8, Stage::Form),
 ];
-const G308: &[Gate] = &[
+const G313: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16x2'", 7, 8, Stage::Form),
 ];
-const G309: &[Gate] = &[
+const G314: &[Gate] = &[
     ptx("Feature 'mul{types}'", 9, 4, Stage::Form),
     sm("Feature 'mul{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
 ];
-const G310: &[Gate] = &[
+const G315: &[Gate] = &[
     sm("Feature 'multimem.ld_reduce'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.ld_reduce'", 8, 1, Stage::Form),
 ];
-const G311: &[Gate] = &[
+const G316: &[Gate] = &[
     sm(
         "Feature '.e5m2'",
         &[
@@ -1409,7 +1427,7 @@ const G311: &[Gate] = &[
     ),
     ptx("Feature '.e5m2'", 8, 6, Stage::Form),
 ];
-const G312: &[Gate] = &[
+const G317: &[Gate] = &[
     sm(
         "Feature '.e5m2x2'",
         &[
@@ -1422,7 +1440,7 @@ const G312: &[Gate] = &[
     ),
     ptx("Feature '.e5m2x2'", 8, 6, Stage::Form),
 ];
-const G313: &[Gate] = &[
+const G318: &[Gate] = &[
     sm(
         "Feature '.e5m2x4'",
         &[
@@ -1435,7 +1453,7 @@ const G313: &[Gate] = &[
     ),
     ptx("Feature '.e5m2x4'", 8, 6, Stage::Form),
 ];
-const G314: &[Gate] = &[
+const G319: &[Gate] = &[
     sm(
         "Feature '.e4m3'",
         &[
@@ -1448,7 +1466,7 @@ const G314: &[Gate] = &[
     ),
     ptx("Feature '.e4m3'", 8, 6, Stage::Form),
 ];
-const G315: &[Gate] = &[
+const G320: &[Gate] = &[
     sm(
         "Feature '.e4m3x2'",
         &[
@@ -1461,7 +1479,7 @@ const G315: &[Gate] = &[
     ),
     ptx("Feature '.e4m3x2'", 8, 6, Stage::Form),
 ];
-const G316: &[Gate] = &[
+const G321: &[Gate] = &[
     sm(
         "Feature '.e4m3x4'",
         &[
@@ -1474,102 +1492,102 @@ const G316: &[Gate] = &[
     ),
     ptx("Feature '.e4m3x4'", 8, 6, Stage::Form),
 ];
-const G317: &[Gate] = &[
+const G322: &[Gate] = &[
     sm("Modifier '.acc::f32'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.acc::f32'", 8, 2, Stage::Form),
 ];
-const G318: &[Gate] = &[
+const G323: &[Gate] = &[
     sm("Feature 'multimem.st'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.st'", 8, 1, Stage::Form),
 ];
-const G319: &[Gate] = &[
+const G324: &[Gate] = &[
     sm("Feature 'multimem.red'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.red'", 8, 1, Stage::Form),
 ];
-const G320: &[Gate] = &[
+const G325: &[Gate] = &[
     sm("Instruction 'nanosleep'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'nanosleep'", 6, 2, Stage::Form),
 ];
-const G321: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
-const G322: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
-const G323: &[Gate] = &[
+const G326: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
+const G327: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
+const G328: &[Gate] = &[
     ptx("Feature 'pmevent.mask'", 3, 0, Stage::Form),
     sm("Feature 'pmevent.mask'", &[Target::sm(20)], Stage::Form),
 ];
-const G324: &[Gate] =
+const G329: &[Gate] =
     &[sm("Instruction 'popc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'popc'", 2, 0, Stage::Form)];
-const G325: &[Gate] = &[
+const G330: &[Gate] = &[
     sm("Instruction 'prefetch'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetch'", 2, 0, Stage::Form),
 ];
-const G326: &[Gate] = &[
+const G331: &[Gate] = &[
     ptx("Modifier 'cache eviction priority' on 'prefetch'", 7, 4, Stage::Token),
     sm("Modifier 'cache eviction priority' on 'prefetch'", &[Target::sm(80)], Stage::Token),
 ];
-const G327: &[Gate] = &[
+const G332: &[Gate] = &[
     sm("Modifier '.tensormap'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.tensormap'", 8, 0, Stage::Token),
 ];
-const G328: &[Gate] = &[
+const G333: &[Gate] = &[
     sm("Instruction 'prefetchu'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetchu'", 2, 0, Stage::Form),
 ];
-const G329: &[Gate] =
+const G334: &[Gate] =
     &[sm("Instruction 'prmt'", &[Target::sm(20)], Stage::Form), ptx("Feature 'prmt'", 2, 0, Stage::Form)];
-const G330: &[Gate] = &[until("Feature 'rcp'", 1, 4, 0, Stage::Form)];
-const G331: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Result)];
-const G332: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G333: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Result)];
-const G334: &[Gate] = &[
+const G335: &[Gate] = &[until("Feature 'rcp'", 1, 4, 0, Stage::Form)];
+const G336: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G337: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G338: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Result)];
+const G339: &[Gate] = &[
     ptx("Feature 'rcp.approx.f64'", 2, 1, Stage::Form),
     sm("Instruction 'rcp.approx.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G335: &[Gate] =
+const G340: &[Gate] =
     &[ptx("Feature 'red'", 1, 2, Stage::Form), sm("Instruction 'red'", &[Target::sm(11)], Stage::Form)];
-const G336: &[Gate] = &[
+const G341: &[Gate] = &[
     ptx("Feature 'red with .noftz and .f32'", 9, 4, Stage::Form),
     sm("Feature 'red with .noftz and .f32'", &[Target::sm(90)], Stage::Form),
 ];
-const G337: &[Gate] = &[
+const G342: &[Gate] = &[
     ptx("Feature 'red'", 1, 2, Stage::Form),
     sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
     sm("Instruction '{atomic}'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction '{atomic}'", 2, 0, Stage::Form),
 ];
-const G338: &[Gate] = &[
+const G343: &[Gate] = &[
     sm("Feature 'red instruction with vector types'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'red instruction with vector types'", 8, 1, Stage::Form),
 ];
-const G339: &[Gate] = &[
+const G344: &[Gate] = &[
     sm("Feature 'red.async'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'red.async'", 8, 1, Stage::Form),
 ];
-const G340: &[Gate] = &[
+const G345: &[Gate] = &[
     sm("Feature 'st.async/red.async with .mmio modifier'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .mmio modifier'", 8, 7, Stage::Form),
 ];
-const G341: &[Gate] = &[
+const G346: &[Gate] = &[
     sm("Feature 'st.async/red.async with .release modifier'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .release modifier'", 8, 7, Stage::Form),
 ];
-const G342: &[Gate] =
+const G347: &[Gate] =
     &[sm("Feature 'redux'", &[Target::sm(80)], Stage::Form), ptx("Feature 'redux'", 7, 0, Stage::Form)];
-const G343: &[Gate] = &[
+const G348: &[Gate] = &[
     sm("Instruction 'redux.f32'", &[Target::new(100, Suffix::Family)], Stage::Form),
     ptx("Instruction 'redux.f32'", 8, 6, Stage::Form),
 ];
-const G344: &[Gate] = &[until("Feature 'rsqrt'", 1, 4, 0, Stage::Form)];
-const G345: &[Gate] = &[
+const G349: &[Gate] = &[until("Feature 'rsqrt'", 1, 4, 0, Stage::Form)];
+const G350: &[Gate] = &[
     ptx("Feature 'rsqrt.approx.ftz.f64'", 4, 0, Stage::Form),
     sm("Instruction 'rsqrt.approx.ftz.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G346: &[Gate] = &[
+const G351: &[Gate] = &[
     ptx("Feature 'set{types}'", 9, 4, Stage::Form),
     sm("Instruction 'set{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
 ];
-const G347: &[Gate] =
+const G352: &[Gate] =
     &[sm("Feature 'set.bf16'", &[Target::sm(90)], Stage::Form), ptx("Feature 'set.bf16'", 7, 8, Stage::Form)];
-const G348: &[Gate] = &[
+const G353: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Late),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Late),
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
@@ -1579,7 +1597,7 @@ const G348: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G349: &[Gate] = &[
+const G354: &[Gate] = &[
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
     sm(
         "Feature 'half precision floating point set instruction with integer result'",
@@ -1587,11 +1605,11 @@ const G349: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G350: &[Gate] = &[
+const G355: &[Gate] = &[
     sm("Feature 'set.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'set.bf16x2'", 7, 8, Stage::Form),
 ];
-const G351: &[Gate] = &[
+const G356: &[Gate] = &[
     ptx("Feature 'setmaxnreg.inc'", 8, 0, Stage::Form),
     sm(
         "Instruction 'setmaxnreg.inc'",
@@ -1604,7 +1622,7 @@ const G351: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G352: &[Gate] = &[
+const G357: &[Gate] = &[
     ptx("Feature 'setmaxnreg.dec'", 8, 0, Stage::Form),
     sm(
         "Instruction 'setmaxnreg.dec'",
@@ -1617,77 +1635,82 @@ const G352: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G353: &[Gate] = &[
+const G358: &[Gate] = &[
     sm("Feature 'setp.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16'", 7, 8, Stage::Form),
 ];
-const G354: &[Gate] = &[
+const G359: &[Gate] = &[
     sm("Feature 'setp.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16x2'", 7, 8, Stage::Form),
 ];
-const G355: &[Gate] =
+const G360: &[Gate] =
     &[sm("Instruction 'shf'", &[Target::sm(32)], Stage::Form), ptx("Feature 'shf'", 3, 1, Stage::Form)];
-const G356: &[Gate] = &[
+const G361: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Result),
     ptx("Feature 'shfl'", 3, 0, Stage::Result),
     until("Instruction 'shfl' without '.sync'", 6, 4, 70, Stage::Result),
 ];
-const G357: &[Gate] = &[
+const G362: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Result),
     ptx("Feature 'shfl'", 3, 0, Stage::Result),
     ptx("Feature 'shfl.sync'", 6, 0, Stage::Result),
 ];
-const G358: &[Gate] = &[until("Feature 'sin'", 1, 4, 0, Stage::Form)];
-const G359: &[Gate] = &[until("Feature 'sqrt'", 1, 4, 0, Stage::Form)];
-const G360: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Result)];
-const G361: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G362: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Result)];
-const G363: &[Gate] = &[
+const G363: &[Gate] = &[until("Feature 'sin'", 1, 4, 0, Stage::Form)];
+const G364: &[Gate] = &[until("Feature 'sqrt'", 1, 4, 0, Stage::Form)];
+const G365: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G366: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G367: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Result)];
+const G368: &[Gate] = &[
     sm("Instruction 'st'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G364: &[Gate] = &[
+const G369: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_normal' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G365: &[Gate] = &[
+const G370: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_unchanged' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G366: &[Gate] = &[
+const G371: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_first' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G367: &[Gate] = &[
+const G372: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_last' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G368: &[Gate] = &[
+const G373: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.no_allocate' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G369: &[Gate] =
+const G374: &[Gate] = &[
+    ptx("Feature '.release'", 6, 0, Stage::Result),
+    sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
+    ptx("Feature '.release'", 9, 3, Stage::Token),
+];
+const G375: &[Gate] =
     &[sm("Feature 'st.async'", &[Target::sm(90)], Stage::Form), ptx("Feature 'st.async'", 8, 1, Stage::Form)];
-const G370: &[Gate] = &[
+const G376: &[Gate] = &[
     sm("Feature 'st.async/red.async with .global state space'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .global state space'", 8, 7, Stage::Form),
 ];
-const G371: &[Gate] = &[
+const G377: &[Gate] = &[
     sm("Feature 'stackrestore'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stackrestore'", 7, 3, Stage::Form),
 ];
-const G372: &[Gate] = &[
+const G378: &[Gate] = &[
     sm("Feature 'stacksave'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stacksave'", 7, 3, Stage::Form),
 ];
-const G373: &[Gate] =
+const G379: &[Gate] =
     &[sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form), ptx("Feature 'stmatrix'", 7, 8, Stage::Form)];
-const G374: &[Gate] = &[sm(
+const G380: &[Gate] = &[sm(
     "Feature '.m16n8'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
     Stage::Token,
 )];
-const G375: &[Gate] = &[
+const G381: &[Gate] = &[
     sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'stmatrix'", 7, 8, Stage::Form),
     ptx("Feature '.m16n8'", 8, 6, Stage::Form),
@@ -1701,86 +1724,86 @@ const G375: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G376: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G377: &[Gate] = &[
+const G382: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G383: &[Gate] = &[
     sm("Feature 'sub.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32x2'", 8, 6, Stage::Form),
 ];
-const G378: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G379: &[Gate] = &[
+const G384: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G385: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16'", 7, 8, Stage::Form),
 ];
-const G380: &[Gate] = &[
+const G386: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16x2'", 7, 8, Stage::Form),
 ];
-const G381: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
-const G382: &[Gate] = &[
+const G387: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
+const G388: &[Gate] = &[
     sm("Feature 'sub.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.f16'", 8, 6, Stage::Form),
 ];
-const G383: &[Gate] = &[
+const G389: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G384: &[Gate] = &[
+const G390: &[Gate] = &[
     ptx("Feature 'sub{types}'", 9, 4, Stage::Form),
     sm("Feature 'sub{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
 ];
-const G385: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
-const G386: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
-const G387: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
-const G388: &[Gate] = &[
+const G391: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
+const G392: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
+const G393: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
+const G394: &[Gate] = &[
     sm("Instruction 'suld'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G389: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
-const G390: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
-const G391: &[Gate] = &[
+const G395: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
+const G396: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
+const G397: &[Gate] = &[
     ptx("Feature '64-bit min/max operation on sured.b'", 8, 1, Stage::Form),
     sm("Feature '64-bit min/max operation on sured.b'", &[Target::sm(50)], Stage::Form),
 ];
-const G392: &[Gate] = &[sm("Instruction 'sured.b'", &[Target::sm(20)], Stage::Form)];
-const G393: &[Gate] = &[
+const G398: &[Gate] = &[sm("Instruction 'sured.b'", &[Target::sm(20)], Stage::Form)];
+const G399: &[Gate] = &[
     ptx("Feature '.b64 on sured.p'", 8, 1, Stage::Form),
     sm("Feature '.b64 on sured.p'", &[Target::sm(50)], Stage::Form),
 ];
-const G394: &[Gate] = &[sm("Instruction 'sured.p'", &[Target::sm(20)], Stage::Form)];
-const G395: &[Gate] = &[
+const G400: &[Gate] = &[sm("Instruction 'sured.p'", &[Target::sm(20)], Stage::Form)];
+const G401: &[Gate] = &[
     sm("Instruction 'sust'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G396: &[Gate] = &[
+const G402: &[Gate] = &[
     sm("Feature 'sust.p with array geometry'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'sust.p with array geometry'", 4, 1, Stage::Form),
 ];
-const G397: &[Gate] = &[sm("Instruction 'sust.p'", &[Target::sm(20)], Stage::Form)];
-const G398: &[Gate] =
+const G403: &[Gate] = &[sm("Instruction 'sust.p'", &[Target::sm(20)], Stage::Form)];
+const G404: &[Gate] =
     &[sm("Instruction 'szext'", &[Target::sm(70)], Stage::Form), ptx("Feature 'szext'", 7, 6, Stage::Form)];
-const G399: &[Gate] =
+const G405: &[Gate] =
     &[sm("Feature 'tanh'", &[Target::sm(75)], Stage::Form), ptx("Feature 'tanh'", 7, 0, Stage::Form)];
-const G400: &[Gate] = &[
+const G406: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16'", 7, 8, Stage::Form),
 ];
-const G401: &[Gate] = &[
+const G407: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16x2'", 7, 8, Stage::Form),
 ];
-const G402: &[Gate] = &[
+const G408: &[Gate] = &[
     ptx("Feature '.cta_group::1'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::1'",
@@ -1788,7 +1811,7 @@ const G402: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G403: &[Gate] = &[
+const G409: &[Gate] = &[
     ptx("Feature '.cta_group::2'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::2'",
@@ -1796,7 +1819,7 @@ const G403: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G404: &[Gate] = &[
+const G410: &[Gate] = &[
     ptx("Feature 'tcgen05.alloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.alloc'",
@@ -1804,7 +1827,7 @@ const G404: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G405: &[Gate] = &[
+const G411: &[Gate] = &[
     ptx("Feature 'tcgen05.dealloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.dealloc'",
@@ -1812,7 +1835,7 @@ const G405: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G406: &[Gate] = &[
+const G412: &[Gate] = &[
     ptx("Feature 'tcgen05.relinquish_alloc_permit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.relinquish_alloc_permit'",
@@ -1820,27 +1843,27 @@ const G406: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G407: &[Gate] = &[sm(
+const G413: &[Gate] = &[sm(
     "Feature '.16x64b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G408: &[Gate] = &[sm(
+const G414: &[Gate] = &[sm(
     "Feature '.16x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G409: &[Gate] = &[sm(
+const G415: &[Gate] = &[sm(
     "Feature '.16x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G410: &[Gate] = &[sm(
+const G416: &[Gate] = &[sm(
     "Feature '.32x32b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G411: &[Gate] = &[
+const G417: &[Gate] = &[
     ptx("Feature 'tcgen05.ld'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.ld'",
@@ -1848,12 +1871,12 @@ const G411: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G412: &[Gate] = &[sm(
+const G418: &[Gate] = &[sm(
     "Feature '.16x32bx2'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G413: &[Gate] = &[
+const G419: &[Gate] = &[
     ptx("Feature 'tcgen05.st'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.st'",
@@ -1861,7 +1884,7 @@ const G413: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G414: &[Gate] = &[
+const G420: &[Gate] = &[
     ptx("Feature 'tcgen05.wait'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.wait'",
@@ -1869,22 +1892,22 @@ const G414: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G415: &[Gate] = &[sm(
+const G421: &[Gate] = &[sm(
     "Feature '.128x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G416: &[Gate] = &[sm(
+const G422: &[Gate] = &[sm(
     "Feature '.4x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G417: &[Gate] = &[sm(
+const G423: &[Gate] = &[sm(
     "Feature '.128x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G418: &[Gate] = &[
+const G424: &[Gate] = &[
     ptx("Feature 'tcgen05.cp'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.cp'",
@@ -1892,29 +1915,30 @@ const G418: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G419: &[Gate] = &[sm(
+const G425: &[Gate] = &[sm(
     "Feature '.64x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G420: &[Gate] = &[sm(
+const G426: &[Gate] = &[sm(
     "Feature '.32x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G421: &[Gate] = &[
+const G427: &[Gate] = &[
     ptx("Feature 'tcgen05.shift'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.shift'",
         &[
             Target::new(100, Suffix::Architecture),
             Target::new(103, Suffix::Architecture),
+            Target::new(107, Suffix::Architecture),
             Target::new(110, Suffix::Architecture),
         ],
         Stage::Form,
     ),
 ];
-const G422: &[Gate] = &[
+const G428: &[Gate] = &[
     ptx("Feature '.kind::f16'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::f16'",
@@ -1922,7 +1946,7 @@ const G422: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G423: &[Gate] = &[
+const G429: &[Gate] = &[
     ptx("Feature '.kind::tf32'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::tf32'",
@@ -1930,7 +1954,7 @@ const G423: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G424: &[Gate] = &[
+const G430: &[Gate] = &[
     ptx("Feature '.kind::i8'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::i8'",
@@ -1938,7 +1962,7 @@ const G424: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G425: &[Gate] = &[
+const G431: &[Gate] = &[
     ptx("Feature '.collector::a::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::fill'",
@@ -1946,7 +1970,7 @@ const G425: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G426: &[Gate] = &[
+const G432: &[Gate] = &[
     ptx("Feature '.collector::a::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::use'",
@@ -1954,7 +1978,7 @@ const G426: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G427: &[Gate] = &[
+const G433: &[Gate] = &[
     ptx("Feature '.collector::a::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::lastuse'",
@@ -1962,7 +1986,7 @@ const G427: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G428: &[Gate] = &[
+const G434: &[Gate] = &[
     ptx("Feature '.collector::a::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::discard'",
@@ -1970,12 +1994,12 @@ const G428: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G429: &[Gate] = &[sm(
+const G435: &[Gate] = &[sm(
     "Feature '.kind::i8'",
     &[Target::new(100, Suffix::Architecture), Target::new(110, Suffix::Architecture)],
     Stage::Form,
 )];
-const G430: &[Gate] = &[
+const G436: &[Gate] = &[
     ptx("Feature 'tcgen05.mma'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma'",
@@ -1983,7 +2007,7 @@ const G430: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G431: &[Gate] = &[
+const G437: &[Gate] = &[
     ptx("Feature '.ashift'", 8, 6, Stage::Token),
     sm(
         "Feature '.ashift'",
@@ -1991,7 +2015,7 @@ const G431: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G432: &[Gate] = &[
+const G438: &[Gate] = &[
     ptx("Feature '.block16'", 8, 8, Stage::Token),
     sm(
         "Feature '.block16'",
@@ -1999,7 +2023,7 @@ const G432: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G433: &[Gate] = &[
+const G439: &[Gate] = &[
     ptx("Feature '.block32'", 8, 8, Stage::Token),
     sm(
         "Feature '.block32'",
@@ -2007,7 +2031,7 @@ const G433: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G434: &[Gate] = &[sm(
+const G440: &[Gate] = &[sm(
     "Feature '.kind::mxf4 with .sp modifier'",
     &[
         Target::new(100, Suffix::Architecture),
@@ -2017,7 +2041,7 @@ const G434: &[Gate] = &[sm(
     ],
     Stage::Form,
 )];
-const G435: &[Gate] = &[sm(
+const G441: &[Gate] = &[sm(
     "Feature '.kind::mxf4nvf4 with .sp modifier'",
     &[
         Target::new(100, Suffix::Architecture),
@@ -2027,7 +2051,7 @@ const G435: &[Gate] = &[sm(
     ],
     Stage::Form,
 )];
-const G436: &[Gate] = &[
+const G442: &[Gate] = &[
     ptx("Feature '.collector::b0::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::fill'",
@@ -2035,7 +2059,7 @@ const G436: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G437: &[Gate] = &[
+const G443: &[Gate] = &[
     ptx("Feature '.collector::b0::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::use'",
@@ -2043,7 +2067,7 @@ const G437: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G438: &[Gate] = &[
+const G444: &[Gate] = &[
     ptx("Feature '.collector::b0::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::lastuse'",
@@ -2051,7 +2075,7 @@ const G438: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G439: &[Gate] = &[
+const G445: &[Gate] = &[
     ptx("Feature '.collector::b0::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::discard'",
@@ -2059,7 +2083,7 @@ const G439: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G440: &[Gate] = &[
+const G446: &[Gate] = &[
     ptx("Feature '.collector::b1::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::fill'",
@@ -2067,7 +2091,7 @@ const G440: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G441: &[Gate] = &[
+const G447: &[Gate] = &[
     ptx("Feature '.collector::b1::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::use'",
@@ -2075,7 +2099,7 @@ const G441: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G442: &[Gate] = &[
+const G448: &[Gate] = &[
     ptx("Feature '.collector::b1::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::lastuse'",
@@ -2083,7 +2107,7 @@ const G442: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G443: &[Gate] = &[
+const G449: &[Gate] = &[
     ptx("Feature '.collector::b1::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::discard'",
@@ -2091,7 +2115,7 @@ const G443: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G444: &[Gate] = &[
+const G450: &[Gate] = &[
     ptx("Feature '.collector::b2::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::fill'",
@@ -2099,7 +2123,7 @@ const G444: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G445: &[Gate] = &[
+const G451: &[Gate] = &[
     ptx("Feature '.collector::b2::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::use'",
@@ -2107,7 +2131,7 @@ const G445: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G446: &[Gate] = &[
+const G452: &[Gate] = &[
     ptx("Feature '.collector::b2::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::lastuse'",
@@ -2115,7 +2139,7 @@ const G446: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G447: &[Gate] = &[
+const G453: &[Gate] = &[
     ptx("Feature '.collector::b2::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::discard'",
@@ -2123,7 +2147,7 @@ const G447: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G448: &[Gate] = &[
+const G454: &[Gate] = &[
     ptx("Feature '.collector::b3::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::fill'",
@@ -2131,7 +2155,7 @@ const G448: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G449: &[Gate] = &[
+const G455: &[Gate] = &[
     ptx("Feature '.collector::b3::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::use'",
@@ -2139,7 +2163,7 @@ const G449: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G450: &[Gate] = &[
+const G456: &[Gate] = &[
     ptx("Feature '.collector::b3::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::lastuse'",
@@ -2147,7 +2171,7 @@ const G450: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G451: &[Gate] = &[
+const G457: &[Gate] = &[
     ptx("Feature '.collector::b3::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::discard'",
@@ -2155,7 +2179,7 @@ const G451: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G452: &[Gate] = &[
+const G458: &[Gate] = &[
     ptx("Feature 'tcgen05.mma.ws'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma.ws'",
@@ -2169,7 +2193,7 @@ const G452: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G453: &[Gate] = &[
+const G459: &[Gate] = &[
     ptx("Feature 'tcgen05.commit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.commit'",
@@ -2177,7 +2201,7 @@ const G453: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G454: &[Gate] = &[
+const G460: &[Gate] = &[
     ptx("Feature 'tcgen05.fence'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.fence'",
@@ -2185,7 +2209,7 @@ const G454: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G455: &[Gate] = &[
+const G461: &[Gate] = &[
     ptx("Feature 'tensormap.replace.swizzle_atomicity'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tensormap.replace.swizzle_atomicity'",
@@ -2197,7 +2221,7 @@ const G455: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G456: &[Gate] = &[
+const G462: &[Gate] = &[
     ptx("Feature 'tensormap.replace'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.replace'",
@@ -2210,7 +2234,7 @@ const G456: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G457: &[Gate] = &[
+const G463: &[Gate] = &[
     ptx("Feature 'tensormap.cp_fenceproxy'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.cp_fenceproxy'",
@@ -2218,137 +2242,149 @@ const G457: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G458: &[Gate] =
+const G464: &[Gate] =
     &[sm("Instruction 'testp'", &[Target::sm(20)], Stage::Form), ptx("Feature 'testp'", 2, 0, Stage::Form)];
-const G459: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
-const G460: &[Gate] = &[
+const G465: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
+const G466: &[Gate] = &[
     sm("Feature 'multi-sample textures'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'multi-sample textures'", 3, 2, Stage::Modifier),
 ];
-const G461: &[Gate] = &[
+const G467: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Modifier),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Modifier),
 ];
-const G462: &[Gate] = &[ptx("Feature 'tex.uni'", 3, 2, Stage::Form)];
-const G463: &[Gate] = &[
+const G468: &[Gate] = &[ptx("Feature 'tex.uni'", 3, 2, Stage::Form)];
+const G469: &[Gate] = &[
     sm("Instruction 'tex.base'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.base'", 3, 1, Stage::Form),
 ];
-const G464: &[Gate] = &[
+const G470: &[Gate] = &[
     sm("Instruction 'tex.level'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.level'", 3, 1, Stage::Form),
 ];
-const G465: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
-const G466: &[Gate] = &[
+const G471: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
+const G472: &[Gate] = &[
     sm("Instruction 'tex.grad'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.grad'", 3, 1, Stage::Form),
 ];
-const G467: &[Gate] = &[
+const G473: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex'", 4, 3, Stage::Modifier),
 ];
-const G468: &[Gate] = &[
+const G474: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex.base'", 4, 3, Stage::Modifier),
 ];
-const G469: &[Gate] = &[
+const G475: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex.level'", 4, 3, Stage::Modifier),
 ];
-const G470: &[Gate] = &[
+const G476: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex.grad'", 4, 3, Stage::Modifier),
 ];
-const G471: &[Gate] = &[
+const G477: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form),
     sm("Feature 'tld4 instruction with .a2d'", &[Target::sm(30)], Stage::Form),
 ];
-const G472: &[Gate] = &[
+const G478: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form),
     sm("Feature 'tld4 instruction with .cube'", &[Target::sm(30)], Stage::Form),
 ];
-const G473: &[Gate] = &[
+const G479: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form),
     sm("Feature 'tld4 instruction with .acube'", &[Target::sm(30)], Stage::Form),
 ];
-const G474: &[Gate] = &[ptx("Feature 'tld4.uni'", 3, 2, Stage::Form)];
-const G475: &[Gate] = &[sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form)];
-const G476: &[Gate] = &[
+const G480: &[Gate] = &[ptx("Feature 'tld4.uni'", 3, 2, Stage::Form)];
+const G481: &[Gate] = &[sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form)];
+const G482: &[Gate] = &[
+    ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Modifier),
+    sm("Feature 'tld4 instruction with .a2d'", &[Target::sm(30)], Stage::Modifier),
+];
+const G483: &[Gate] = &[
+    ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Modifier),
+    sm("Feature 'tld4 instruction with .cube'", &[Target::sm(30)], Stage::Modifier),
+];
+const G484: &[Gate] = &[
+    ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Modifier),
+    sm("Feature 'tld4 instruction with .acube'", &[Target::sm(30)], Stage::Modifier),
+];
+const G485: &[Gate] = &[
     sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tld4'", 4, 3, Stage::Modifier),
 ];
-const G477: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
-const G478: &[Gate] = &[
+const G486: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
+const G487: &[Gate] = &[
     ptx("Feature 'num_samples attribute'", 4, 1, Stage::Form),
     sm("Feature 'num_samples attribute'", &[Target::sm(30)], Stage::Form),
 ];
-const G479: &[Gate] = &[
+const G488: &[Gate] = &[
     sm("Instruction 'txq.level'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'txq.level'", 4, 3, Stage::Form),
 ];
-const G480: &[Gate] =
-    &[sm("Instruction 'vabsdiff'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G481: &[Gate] =
-    &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G482: &[Gate] =
-    &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G483: &[Gate] =
-    &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G484: &[Gate] =
-    &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G485: &[Gate] =
-    &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G486: &[Gate] =
-    &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G487: &[Gate] =
-    &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G488: &[Gate] =
-    &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G489: &[Gate] =
-    &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G490: &[Gate] =
-    &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G491: &[Gate] =
-    &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G492: &[Gate] =
-    &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G493: &[Gate] =
-    &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G494: &[Gate] =
+    &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G495: &[Gate] =
+    &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G496: &[Gate] =
+    &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G497: &[Gate] =
+    &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G498: &[Gate] =
+    &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G499: &[Gate] =
+    &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G500: &[Gate] =
+    &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G501: &[Gate] =
+    &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G502: &[Gate] =
+    &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G503: &[Gate] =
     &[sm("Instruction 'vmin4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G495: &[Gate] = &[
+const G504: &[Gate] = &[
     ptx("Feature 'vote.ballot'", 2, 0, Stage::Form),
     sm("Instruction 'vote.ballot'", &[Target::sm(20)], Stage::Form),
 ];
-const G496: &[Gate] = &[
+const G505: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     until("Instruction 'vote' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G497: &[Gate] = &[
+const G506: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     ptx("Feature 'vote.sync'", 6, 0, Stage::Result),
     sm("Instruction 'vote.sync'", &[Target::sm(30)], Stage::Result),
 ];
-const G498: &[Gate] =
+const G507: &[Gate] =
     &[sm("Instruction 'vset'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G499: &[Gate] =
+const G508: &[Gate] =
     &[sm("Instruction 'vset2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G500: &[Gate] =
+const G509: &[Gate] =
     &[sm("Instruction 'vset4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G501: &[Gate] =
+const G510: &[Gate] =
     &[sm("Instruction 'vshl'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G502: &[Gate] =
+const G511: &[Gate] =
     &[sm("Instruction 'vshr'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G503: &[Gate] =
+const G512: &[Gate] =
     &[sm("Instruction 'vsub'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G504: &[Gate] =
+const G513: &[Gate] =
     &[sm("Instruction 'vsub2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G505: &[Gate] =
+const G514: &[Gate] =
     &[sm("Instruction 'vsub4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G506: &[Gate] = &[
+const G515: &[Gate] = &[
     ptx("Feature 'WGMMA with floating point types'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with floating point types'",
@@ -2356,16 +2392,16 @@ const G506: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G507: &[Gate] = &[
+const G516: &[Gate] = &[
     ptx("Feature 'WGMMA with FP8 types'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.mma_async with FP8 types'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G508: &[Gate] = &[sm(
+const G517: &[Gate] = &[sm(
     "Instruction 'wgmma.mma_async with integer types'",
     &[Target::new(90, Suffix::Architecture)],
     Stage::Form,
 )];
-const G509: &[Gate] = &[
+const G518: &[Gate] = &[
     ptx("Feature 'WGMMA with mixed integer types'", 8, 4, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with mixed integer types'",
@@ -2373,8 +2409,8 @@ const G509: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G510: &[Gate] = &[ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form)];
-const G511: &[Gate] = &[
+const G519: &[Gate] = &[ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form)];
+const G520: &[Gate] = &[
     ptx("Feature 'WGMMA with boolean type'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with boolean type'",
@@ -2382,7 +2418,7 @@ const G511: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G512: &[Gate] = &[
+const G521: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with floating point types'", 8, 2, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with floating point types'",
@@ -2390,7 +2426,7 @@ const G512: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G513: &[Gate] = &[
+const G522: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with FP8 types'", 8, 2, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with FP8 types'",
@@ -2398,12 +2434,12 @@ const G513: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G514: &[Gate] = &[sm(
+const G523: &[Gate] = &[sm(
     "Instruction 'Sparse wgmma.mma_async with integer types'",
     &[Target::new(90, Suffix::Architecture)],
     Stage::Form,
 )];
-const G515: &[Gate] = &[
+const G524: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with mixed integer types'", 8, 4, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with mixed integer types'",
@@ -2411,78 +2447,78 @@ const G515: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G516: &[Gate] = &[ptx("Feature 'Sparse WGMMA with integer types'", 8, 2, Stage::Form)];
-const G517: &[Gate] = &[
+const G525: &[Gate] = &[ptx("Feature 'Sparse WGMMA with integer types'", 8, 2, Stage::Form)];
+const G526: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.fence'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G518: &[Gate] = &[
+const G527: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.commit_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G519: &[Gate] = &[
+const G528: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.wait_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G520: &[Gate] = &[
+const G529: &[Gate] = &[
     ptx("Feature '.m16n16k16'", 6, 0, Stage::Form),
     sm("Modifier '.m16n16k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G521: &[Gate] = &[
+const G530: &[Gate] = &[
     ptx("Feature '.m8n32k16'", 6, 1, Stage::Form),
     sm("Modifier '.m8n32k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G522: &[Gate] = &[
+const G531: &[Gate] = &[
     ptx("Feature '.m32n8k16'", 6, 1, Stage::Form),
     sm("Modifier '.m32n8k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G523: &[Gate] = &[
+const G532: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G524: &[Gate] = &[
+const G533: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'WMMA with .bf16/.tf32 FP types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with .bf16/.tf32 FP types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G525: &[Gate] = &[
+const G534: &[Gate] = &[
     ptx("Feature '.m16n16k8'", 7, 0, Stage::Form),
     sm("Modifier '.m16n16k8'", &[Target::sm(80)], Stage::Form),
 ];
-const G526: &[Gate] =
+const G535: &[Gate] =
     &[ptx("Feature '.m8n8k4'", 7, 0, Stage::Form), sm("Modifier '.m8n8k4'", &[Target::sm(80)], Stage::Form)];
-const G527: &[Gate] = &[
+const G536: &[Gate] = &[
     ptx("Feature 'WMMA with fp64 types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with fp64 types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G528: &[Gate] = &[
+const G537: &[Gate] = &[
     ptx("Feature 'WMMA with integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with integer types'", &[Target::sm(72)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G529: &[Gate] = &[
+const G538: &[Gate] = &[
     ptx("Feature '.m8n8k32'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k32'", &[Target::sm(75)], Stage::Form),
 ];
-const G530: &[Gate] = &[
+const G539: &[Gate] = &[
     ptx("Feature 'WMMA with sub-byte integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with sub-byte integer types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G531: &[Gate] = &[
+const G540: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G532: &[Gate] = &[
+const G541: &[Gate] = &[
     ptx("Feature 'WMMA with bit types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with bit types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G533: &[Gate] = &[
+const G542: &[Gate] = &[
     ptx("Modifier '.and' on 'wmma.mma'", 7, 1, Stage::Form),
     sm("Modifier '.and' on 'wmma.mma'", &[Target::sm(80)], Stage::Form),
 ];
@@ -2721,33 +2757,35 @@ const C154: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G162)];
 const C155: &[Choice] = &[md(Mod::MbarrierInit).gated(G163)];
 const C156: &[Choice] = &[md(Mod::Proxy)];
 const C157: &[Choice] = &[md(Mod::Alias).gated(G164)];
-const C158: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G26), md(Mod::SharedCluster).gated(G27)];
-const C159: &[Choice] = &[md(Mod::TensormapGeneric)];
-const C160: &[Choice] = &[md(Mod::AsyncGeneric)];
-const C161: &[Choice] = &[md(Mod::Oob).gated(G172)];
-const C162: &[Choice] = &[ty(Type::F16).gated(G173), ty(Type::Bf16).gated(G174)];
-const C163: &[Choice] = &[md(Mod::LaunchDependents).gated(G179), md(Mod::Wait).gated(G180)];
-const C164: &[Choice] = &[md(Mod::Texref), md(Mod::Samplerref), md(Mod::Surfref)];
-const C165: &[Choice] = &[md(Mod::Weak).gated(G184)];
-const C166: &[Choice] = &[
+const C158: &[Choice] =
+    &[md(Mod::SyncRestrictSharedCluster).gated(G162), md(Mod::SyncRestrictSharedCta).gated(G162)];
+const C159: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G26), md(Mod::SharedCluster).gated(G27)];
+const C160: &[Choice] = &[md(Mod::TensormapGeneric)];
+const C161: &[Choice] = &[md(Mod::AsyncGeneric)];
+const C162: &[Choice] = &[md(Mod::Oob).gated(G173)];
+const C163: &[Choice] = &[ty(Type::F16).gated(G174), ty(Type::Bf16).gated(G175)];
+const C164: &[Choice] = &[md(Mod::LaunchDependents).gated(G180), md(Mod::Wait).gated(G181)];
+const C165: &[Choice] = &[md(Mod::Texref), md(Mod::Samplerref), md(Mod::Surfref)];
+const C166: &[Choice] = &[md(Mod::Weak).gated(G185)];
+const C167: &[Choice] = &[
     md(Mod::Const),
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
     md(Mod::ParamEntry).gated(G140),
-    md(Mod::ParamFunc).gated(G185),
+    md(Mod::ParamFunc).gated(G186),
     md(Mod::Shared),
     md(Mod::SharedCta).gated(G26),
     md(Mod::SharedCluster).gated(G27),
 ];
-const C167: &[Choice] = &[
-    md(Mod::Ca).gated(G186),
-    md(Mod::Cg).gated(G186),
-    md(Mod::Cs).gated(G186),
-    md(Mod::Lu).gated(G186),
-    md(Mod::Cv).gated(G186),
-];
 const C168: &[Choice] = &[
+    md(Mod::Ca).gated(G187),
+    md(Mod::Cg).gated(G187),
+    md(Mod::Cs).gated(G187),
+    md(Mod::Lu).gated(G187),
+    md(Mod::Cv).gated(G187),
+];
+const C169: &[Choice] = &[
     ty(Type::B8),
     ty(Type::B16),
     ty(Type::B32),
@@ -2764,107 +2802,108 @@ const C168: &[Choice] = &[
     ty(Type::F64),
     ty(Type::B128).gated(G34),
 ];
-const C169: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G190),
-    md(Mod::L1EvictUnchanged).gated(G191),
-    md(Mod::L1EvictFirst).gated(G192),
-    md(Mod::L1EvictLast).gated(G193),
-    md(Mod::L1NoAllocate).gated(G194),
+const C170: &[Choice] = &[
+    md(Mod::L1EvictNormal).gated(G191),
+    md(Mod::L1EvictUnchanged).gated(G192),
+    md(Mod::L1EvictFirst).gated(G193),
+    md(Mod::L1EvictLast).gated(G194),
+    md(Mod::L1NoAllocate).gated(G195),
 ];
-const C170: &[Choice] = &[md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictLast)];
-const C171: &[Choice] = &[md(Mod::Volatile).gated(G195)];
-const C172: &[Choice] = &[md(Mod::Relaxed).gated(G21), md(Mod::Acquire).gated(G22)];
-const C173: &[Choice] = &[md(Mod::Mmio).gated(G196)];
-const C174: &[Choice] = &[md(Mod::Relaxed).gated(G21)];
-const C175: &[Choice] = &[md(Mod::Sys)];
-const C176: &[Choice] = &[md(Mod::Ca).gated(G186), md(Mod::Cg).gated(G186), md(Mod::Cs).gated(G186)];
-const C177: &[Choice] = &[md(Mod::Nc).gated(G197)];
-const C178: &[Choice] = &[md(Mod::M8n8)];
-const C179: &[Choice] = &[md(Mod::X1)];
-const C180: &[Choice] = &[md(Mod::Trans)];
-const C181: &[Choice] = &[ty(Type::B16)];
-const C182: &[Choice] = &[md(Mod::X2)];
-const C183: &[Choice] = &[md(Mod::X4)];
-const C184: &[Choice] = &[md(Mod::M8n16)];
-const C185: &[Choice] = &[md(Mod::B8x16)];
-const C186: &[Choice] = &[md(Mod::B6x16P32), md(Mod::B4x16P64)];
-const C187: &[Choice] = &[md(Mod::M16n16).gated(G200)];
-const C188: &[Choice] = &[ty(Type::B8)];
-const C189: &[Choice] = &[md(Mod::Or), md(Mod::And)];
-const C190: &[Choice] = &[md(Mod::Hi), md(Mod::Lo)];
-const C191: &[Choice] = &[md(Mod::Wide)];
-const C192: &[Choice] = &[ty(Type::U16), ty(Type::U32), ty(Type::S16), ty(Type::S32)];
-const C193: &[Choice] = &[md(Mod::Hi)];
-const C194: &[Choice] = &[md(Mod::Any)];
-const C195: &[Choice] = &[md(Mod::All)];
-const C196: &[Choice] = &[md(Mod::NaN).gated(G214)];
-const C197: &[Choice] = &[md(Mod::Xorsign).gated(G215)];
-const C198: &[Choice] = &[md(Mod::Abs).gated(G216)];
-const C199: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G219)];
-const C200: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G220)];
-const C201: &[Choice] = &[md(Mod::Init)];
-const C202: &[Choice] = &[md(Mod::Inval)];
-const C203: &[Choice] = &[md(Mod::ExpectTx)];
-const C204: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G26), md(Mod::SharedCluster).gated(G27)];
-const C205: &[Choice] = &[md(Mod::Cta), md(Mod::Cluster).gated(G25)];
-const C206: &[Choice] = &[md(Mod::CompleteTx)];
-const C207: &[Choice] = &[md(Mod::Release).gated(G228), md(Mod::Relaxed).gated(G229)];
-const C208: &[Choice] = &[md(Mod::NoComplete)];
-const C209: &[Choice] = &[md(Mod::Release).gated(G233), md(Mod::Relaxed).gated(G234)];
-const C210: &[Choice] = &[md(Mod::ArriveDrop)];
-const C211: &[Choice] = &[md(Mod::Release).gated(G236), md(Mod::Relaxed).gated(G237)];
-const C212: &[Choice] = &[md(Mod::Release).gated(G241), md(Mod::Relaxed).gated(G242)];
-const C213: &[Choice] = &[md(Mod::TestWait)];
-const C214: &[Choice] = &[md(Mod::Acquire).gated(G244), md(Mod::Relaxed).gated(G245)];
-const C215: &[Choice] = &[md(Mod::Parity)];
-const C216: &[Choice] = &[md(Mod::Acquire).gated(G247), md(Mod::Relaxed).gated(G248)];
-const C217: &[Choice] = &[md(Mod::TryWait)];
-const C218: &[Choice] = &[md(Mod::Acquire).gated(G250), md(Mod::Relaxed).gated(G251)];
-const C219: &[Choice] = &[md(Mod::Acquire).gated(G253), md(Mod::Relaxed).gated(G254)];
-const C220: &[Choice] = &[md(Mod::PendingCount)];
-const C221: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G256)];
-const C222: &[Choice] = &[md(Mod::Alias).gated(G164), md(Mod::Async).gated(G159)];
-const C223: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G261)];
-const C224: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G262)];
-const C225: &[Choice] = &[md(Mod::M8n8k4)];
-const C226: &[Choice] = &[md(Mod::Row), md(Mod::Col)];
-const C227: &[Choice] = &[ty(Type::F16), ty(Type::F32)];
-const C228: &[Choice] = &[md(Mod::M16n8k8), md(Mod::M16n8k16)];
-const C229: &[Choice] = &[md(Mod::Row)];
-const C230: &[Choice] = &[md(Mod::Col)];
-const C231: &[Choice] = &[md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
-const C232: &[Choice] = &[md(Mod::M8n8k4), md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
-const C233: &[Choice] = &[md(Mod::M8n8k16), md(Mod::M16n8k16), md(Mod::M16n8k32)];
-const C234: &[Choice] = &[ty(Type::U8), ty(Type::S8)];
-const C235: &[Choice] = &[md(Mod::M8n8k32), md(Mod::M16n8k32), md(Mod::M16n8k64)];
-const C236: &[Choice] = &[ty(Type::U4).gated(G138), ty(Type::S4).gated(G139)];
-const C237: &[Choice] = &[md(Mod::M8n8k128), md(Mod::M16n8k128), md(Mod::M16n8k256)];
-const C238: &[Choice] = &[ty(Type::B1).gated(G278)];
-const C239: &[Choice] = &[md(Mod::Xor), md(Mod::And)];
-const C240: &[Choice] = &[md(Mod::M16n8k16), md(Mod::M16n8k32)];
-const C241: &[Choice] = &[md(Mod::KindF8f6f4).gated(G283)];
-const C242: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2)];
-const C243: &[Choice] = &[md(Mod::M16n8k32)];
-const C244: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2), ty(Type::E3m2), ty(Type::E2m3), ty(Type::E2m1)];
-const C245: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G289)];
-const C246: &[Choice] = &[md(Mod::M16n8k16)];
-const C247: &[Choice] = &[md(Mod::M16n8k8)];
-const C248: &[Choice] = &[md(Mod::M16n8k64)];
-const C249: &[Choice] = &[md(Mod::M16n8k128)];
-const C250: &[Choice] = &[md(Mod::SpOrderedMetadata)];
-const C251: &[Choice] = &[md(Mod::KindMxf4).gated(G293)];
-const C252: &[Choice] = &[md(Mod::BlockScale).gated(G294)];
-const C253: &[Choice] = &[md(Mod::ScaleVec2X).gated(G295)];
-const C254: &[Choice] = &[ty(Type::E2m1)];
-const C255: &[Choice] = &[ty(Type::Ue8m0)];
-const C256: &[Choice] = &[md(Mod::KindMxf4nvf4).gated(G297)];
-const C257: &[Choice] = &[md(Mod::ScaleVec2X).gated(G295), md(Mod::ScaleVec4X).gated(G298)];
-const C258: &[Choice] = &[ty(Type::Ue8m0), ty(Type::Ue4m3)];
-const C259: &[Choice] = &[md(Mod::KindMxf8f6f4).gated(G300)];
-const C260: &[Choice] = &[md(Mod::ScaleVec1X).gated(G301)];
-const C261: &[Choice] = &[
+const C171: &[Choice] = &[md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictLast)];
+const C172: &[Choice] = &[md(Mod::Volatile).gated(G196)];
+const C173: &[Choice] = &[md(Mod::Relaxed).gated(G21), md(Mod::Acquire).gated(G22)];
+const C174: &[Choice] = &[md(Mod::Mmio).gated(G197)];
+const C175: &[Choice] = &[md(Mod::Relaxed).gated(G21), md(Mod::Acquire).gated(G198)];
+const C176: &[Choice] = &[md(Mod::Sys)];
+const C177: &[Choice] = &[md(Mod::Ca).gated(G187), md(Mod::Cg).gated(G187), md(Mod::Cs).gated(G187)];
+const C178: &[Choice] = &[md(Mod::Nc).gated(G199)];
+const C179: &[Choice] = &[md(Mod::M8n8)];
+const C180: &[Choice] = &[md(Mod::X1)];
+const C181: &[Choice] = &[md(Mod::Trans)];
+const C182: &[Choice] = &[ty(Type::B16)];
+const C183: &[Choice] = &[md(Mod::X2)];
+const C184: &[Choice] = &[md(Mod::X4)];
+const C185: &[Choice] = &[md(Mod::M8n16)];
+const C186: &[Choice] = &[md(Mod::B8x16)];
+const C187: &[Choice] = &[md(Mod::B6x16P32), md(Mod::B4x16P64)];
+const C188: &[Choice] = &[md(Mod::M16n16).gated(G202)];
+const C189: &[Choice] = &[ty(Type::B8)];
+const C190: &[Choice] = &[md(Mod::Or), md(Mod::And)];
+const C191: &[Choice] = &[md(Mod::Hi), md(Mod::Lo)];
+const C192: &[Choice] = &[md(Mod::Wide)];
+const C193: &[Choice] = &[ty(Type::U16), ty(Type::U32), ty(Type::S16), ty(Type::S32)];
+const C194: &[Choice] = &[md(Mod::Hi)];
+const C195: &[Choice] = &[md(Mod::Any)];
+const C196: &[Choice] = &[md(Mod::All)];
+const C197: &[Choice] = &[md(Mod::NaN).gated(G216)];
+const C198: &[Choice] = &[md(Mod::Xorsign).gated(G217)];
+const C199: &[Choice] = &[md(Mod::Abs).gated(G218)];
+const C200: &[Choice] =
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G221)];
+const C201: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G222)];
+const C202: &[Choice] = &[md(Mod::Init)];
+const C203: &[Choice] = &[md(Mod::Inval)];
+const C204: &[Choice] = &[md(Mod::ExpectTx)];
+const C205: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G26), md(Mod::SharedCluster).gated(G27)];
+const C206: &[Choice] = &[md(Mod::Relaxed).gated(G21)];
+const C207: &[Choice] = &[md(Mod::Cta), md(Mod::Cluster).gated(G25)];
+const C208: &[Choice] = &[md(Mod::CompleteTx)];
+const C209: &[Choice] = &[md(Mod::Release).gated(G231), md(Mod::Relaxed).gated(G232)];
+const C210: &[Choice] = &[md(Mod::NoComplete)];
+const C211: &[Choice] = &[md(Mod::Release).gated(G237), md(Mod::Relaxed).gated(G238)];
+const C212: &[Choice] = &[md(Mod::ArriveDrop)];
+const C213: &[Choice] = &[md(Mod::Release).gated(G240), md(Mod::Relaxed).gated(G241)];
+const C214: &[Choice] = &[md(Mod::Release).gated(G246), md(Mod::Relaxed).gated(G247)];
+const C215: &[Choice] = &[md(Mod::TestWait)];
+const C216: &[Choice] = &[md(Mod::Acquire).gated(G249), md(Mod::Relaxed).gated(G250)];
+const C217: &[Choice] = &[md(Mod::Parity)];
+const C218: &[Choice] = &[md(Mod::Acquire).gated(G252), md(Mod::Relaxed).gated(G253)];
+const C219: &[Choice] = &[md(Mod::TryWait)];
+const C220: &[Choice] = &[md(Mod::Acquire).gated(G255), md(Mod::Relaxed).gated(G256)];
+const C221: &[Choice] = &[md(Mod::Acquire).gated(G258), md(Mod::Relaxed).gated(G259)];
+const C222: &[Choice] = &[md(Mod::PendingCount)];
+const C223: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G261)];
+const C224: &[Choice] = &[md(Mod::Alias).gated(G164), md(Mod::Async).gated(G159)];
+const C225: &[Choice] =
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G266)];
+const C226: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G267)];
+const C227: &[Choice] = &[md(Mod::M8n8k4)];
+const C228: &[Choice] = &[md(Mod::Row), md(Mod::Col)];
+const C229: &[Choice] = &[ty(Type::F16), ty(Type::F32)];
+const C230: &[Choice] = &[md(Mod::M16n8k8), md(Mod::M16n8k16)];
+const C231: &[Choice] = &[md(Mod::Row)];
+const C232: &[Choice] = &[md(Mod::Col)];
+const C233: &[Choice] = &[md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
+const C234: &[Choice] = &[md(Mod::M8n8k4), md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
+const C235: &[Choice] = &[md(Mod::M8n8k16), md(Mod::M16n8k16), md(Mod::M16n8k32)];
+const C236: &[Choice] = &[ty(Type::U8), ty(Type::S8)];
+const C237: &[Choice] = &[md(Mod::M8n8k32), md(Mod::M16n8k32), md(Mod::M16n8k64)];
+const C238: &[Choice] = &[ty(Type::U4).gated(G138), ty(Type::S4).gated(G139)];
+const C239: &[Choice] = &[md(Mod::M8n8k128), md(Mod::M16n8k128), md(Mod::M16n8k256)];
+const C240: &[Choice] = &[ty(Type::B1).gated(G283)];
+const C241: &[Choice] = &[md(Mod::Xor), md(Mod::And)];
+const C242: &[Choice] = &[md(Mod::M16n8k16), md(Mod::M16n8k32)];
+const C243: &[Choice] = &[md(Mod::KindF8f6f4).gated(G288)];
+const C244: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2)];
+const C245: &[Choice] = &[md(Mod::M16n8k32)];
+const C246: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2), ty(Type::E3m2), ty(Type::E2m3), ty(Type::E2m1)];
+const C247: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G294)];
+const C248: &[Choice] = &[md(Mod::M16n8k16)];
+const C249: &[Choice] = &[md(Mod::M16n8k8)];
+const C250: &[Choice] = &[md(Mod::M16n8k64)];
+const C251: &[Choice] = &[md(Mod::M16n8k128)];
+const C252: &[Choice] = &[md(Mod::SpOrderedMetadata)];
+const C253: &[Choice] = &[md(Mod::KindMxf4).gated(G298)];
+const C254: &[Choice] = &[md(Mod::BlockScale).gated(G299)];
+const C255: &[Choice] = &[md(Mod::ScaleVec2X).gated(G300)];
+const C256: &[Choice] = &[ty(Type::E2m1)];
+const C257: &[Choice] = &[ty(Type::Ue8m0)];
+const C258: &[Choice] = &[md(Mod::KindMxf4nvf4).gated(G302)];
+const C259: &[Choice] = &[md(Mod::ScaleVec2X).gated(G300), md(Mod::ScaleVec4X).gated(G303)];
+const C260: &[Choice] = &[ty(Type::Ue8m0), ty(Type::Ue4m3)];
+const C261: &[Choice] = &[md(Mod::KindMxf8f6f4).gated(G305)];
+const C262: &[Choice] = &[md(Mod::ScaleVec1X).gated(G306)];
+const C263: &[Choice] = &[
     ty(Type::Pred),
     ty(Type::B16),
     ty(Type::B32),
@@ -2879,7 +2918,7 @@ const C261: &[Choice] = &[
     ty(Type::F64),
     ty(Type::B128).gated(G34),
 ];
-const C262: &[Choice] = &[
+const C264: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2892,29 +2931,29 @@ const C262: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C263: &[Choice] = &[ty(Type::Bf16).gated(G307), ty(Type::Bf16x2).gated(G308)];
-const C264: &[Choice] = &[md(Mod::LdReduce)];
-const C265: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add), md(Mod::And), md(Mod::Or), md(Mod::Xor)];
-const C266: &[Choice] =
+const C265: &[Choice] = &[ty(Type::Bf16).gated(G312), ty(Type::Bf16x2).gated(G313)];
+const C266: &[Choice] = &[md(Mod::LdReduce)];
+const C267: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add), md(Mod::And), md(Mod::Or), md(Mod::Xor)];
+const C268: &[Choice] =
     &[ty(Type::B32), ty(Type::B64), ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::S64)];
-const C267: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add)];
-const C268: &[Choice] = &[md(Mod::AccF32), md(Mod::AccF16)];
-const C269: &[Choice] = &[
-    ty(Type::F16),
-    ty(Type::F16x2),
-    ty(Type::Bf16).gated(G3),
-    ty(Type::Bf16x2).gated(G4),
-    ty(Type::F32),
-    ty(Type::F64),
-    ty(Type::E5m2).gated(G311),
-    ty(Type::E5m2x2).gated(G312),
-    ty(Type::E5m2x4).gated(G313),
-    ty(Type::E4m3).gated(G314),
-    ty(Type::E4m3x2).gated(G315),
-    ty(Type::E4m3x4).gated(G316),
-];
-const C270: &[Choice] = &[md(Mod::St)];
+const C269: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add)];
+const C270: &[Choice] = &[md(Mod::AccF32), md(Mod::AccF16)];
 const C271: &[Choice] = &[
+    ty(Type::F16),
+    ty(Type::F16x2),
+    ty(Type::Bf16).gated(G3),
+    ty(Type::Bf16x2).gated(G4),
+    ty(Type::F32),
+    ty(Type::F64),
+    ty(Type::E5m2).gated(G316),
+    ty(Type::E5m2x2).gated(G317),
+    ty(Type::E5m2x4).gated(G318),
+    ty(Type::E4m3).gated(G319),
+    ty(Type::E4m3x2).gated(G320),
+    ty(Type::E4m3x4).gated(G321),
+];
+const C272: &[Choice] = &[md(Mod::St)];
+const C273: &[Choice] = &[
     ty(Type::B32),
     ty(Type::B64),
     ty(Type::U32),
@@ -2927,14 +2966,14 @@ const C271: &[Choice] = &[
     ty(Type::Bf16x2).gated(G4),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::E5m2).gated(G311),
-    ty(Type::E5m2x2).gated(G312),
-    ty(Type::E5m2x4).gated(G313),
-    ty(Type::E4m3).gated(G314),
-    ty(Type::E4m3x2).gated(G315),
-    ty(Type::E4m3x4).gated(G316),
+    ty(Type::E5m2).gated(G316),
+    ty(Type::E5m2x2).gated(G317),
+    ty(Type::E5m2x4).gated(G318),
+    ty(Type::E4m3).gated(G319),
+    ty(Type::E4m3x2).gated(G320),
+    ty(Type::E4m3x4).gated(G321),
 ];
-const C272: &[Choice] = &[
+const C274: &[Choice] = &[
     ty(Type::B32),
     ty(Type::B64),
     ty(Type::U32),
@@ -2948,19 +2987,19 @@ const C272: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C273: &[Choice] = &[md(Mod::Mask)];
-const C274: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
-const C275: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
-const C276: &[Choice] = &[md(Mod::L2EvictLast).gated(G326), md(Mod::L2EvictNormal).gated(G326)];
-const C277: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
-const C278: &[Choice] = &[md(Mod::Tensormap).gated(G327)];
-const C279: &[Choice] = &[md(Mod::L1)];
-const C280: &[Choice] =
+const C275: &[Choice] = &[md(Mod::Mask)];
+const C276: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
+const C277: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
+const C278: &[Choice] = &[md(Mod::L2EvictLast).gated(G331), md(Mod::L2EvictNormal).gated(G331)];
+const C279: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
+const C280: &[Choice] = &[md(Mod::Tensormap).gated(G332)];
+const C281: &[Choice] = &[md(Mod::L1)];
+const C282: &[Choice] =
     &[md(Mod::F4e), md(Mod::B4e), md(Mod::Rc8), md(Mod::Ecl), md(Mod::Ecr), md(Mod::Rc16)];
-const C281: &[Choice] = &[md(Mod::Relaxed).gated(G21), md(Mod::Release).gated(G23)];
-const C282: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::S64)];
-const C283: &[Choice] = &[md(Mod::Gpu), md(Mod::Sys)];
-const C284: &[Choice] = &[
+const C283: &[Choice] = &[md(Mod::Relaxed).gated(G21), md(Mod::Release).gated(G23)];
+const C284: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::S64)];
+const C285: &[Choice] = &[md(Mod::Gpu), md(Mod::Sys)];
+const C286: &[Choice] = &[
     md(Mod::Eq),
     md(Mod::Ne),
     md(Mod::Lt),
@@ -2980,9 +3019,9 @@ const C284: &[Choice] = &[
     md(Mod::Num),
     md(Mod::Nan),
 ];
-const C285: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32)];
-const C286: &[Choice] = &[ty(Type::U8x4), ty(Type::S8x4), ty(Type::U16x2), ty(Type::S16x2)];
-const C287: &[Choice] = &[
+const C287: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32)];
+const C288: &[Choice] = &[ty(Type::U8x4), ty(Type::S8x4), ty(Type::U16x2), ty(Type::S16x2)];
+const C289: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2996,7 +3035,7 @@ const C287: &[Choice] = &[
     ty(Type::F64),
     ty(Type::F16),
 ];
-const C288: &[Choice] = &[
+const C290: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -3011,13 +3050,13 @@ const C288: &[Choice] = &[
     ty(Type::F16),
     ty(Type::Bf16).gated(G3),
 ];
-const C289: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
-const C290: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
-const C291: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
-const C292: &[Choice] = &[md(Mod::Inc).gated(G351), md(Mod::Dec).gated(G352)];
-const C293: &[Choice] = &[md(Mod::L), md(Mod::R)];
-const C294: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
-const C295: &[Choice] = &[
+const C291: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
+const C292: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
+const C293: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
+const C294: &[Choice] = &[md(Mod::Inc).gated(G356), md(Mod::Dec).gated(G357)];
+const C295: &[Choice] = &[md(Mod::L), md(Mod::R)];
+const C296: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
+const C297: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -3028,26 +3067,27 @@ const C295: &[Choice] = &[
     ty(Type::S32),
     ty(Type::S64),
 ];
-const C296: &[Choice] = &[
+const C298: &[Choice] = &[
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamFunc).gated(G185),
+    md(Mod::ParamFunc).gated(G186),
     md(Mod::Shared),
     md(Mod::SharedCta).gated(G26),
     md(Mod::SharedCluster).gated(G27),
 ];
-const C297: &[Choice] =
-    &[md(Mod::Wb).gated(G363), md(Mod::Cg).gated(G363), md(Mod::Cs).gated(G363), md(Mod::Wt).gated(G363)];
-const C298: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G364),
-    md(Mod::L1EvictUnchanged).gated(G365),
-    md(Mod::L1EvictFirst).gated(G366),
-    md(Mod::L1EvictLast).gated(G367),
-    md(Mod::L1NoAllocate).gated(G368),
-];
-const C299: &[Choice] = &[md(Mod::SharedCluster).gated(G27), md(Mod::Shared), md(Mod::SharedCta).gated(G26)];
+const C299: &[Choice] =
+    &[md(Mod::Wb).gated(G368), md(Mod::Cg).gated(G368), md(Mod::Cs).gated(G368), md(Mod::Wt).gated(G368)];
 const C300: &[Choice] = &[
+    md(Mod::L1EvictNormal).gated(G369),
+    md(Mod::L1EvictUnchanged).gated(G370),
+    md(Mod::L1EvictFirst).gated(G371),
+    md(Mod::L1EvictLast).gated(G372),
+    md(Mod::L1NoAllocate).gated(G373),
+];
+const C301: &[Choice] = &[md(Mod::Relaxed).gated(G21), md(Mod::Release).gated(G374)];
+const C302: &[Choice] = &[md(Mod::SharedCluster).gated(G27), md(Mod::Shared), md(Mod::SharedCta).gated(G26)];
+const C303: &[Choice] = &[
     ty(Type::B32),
     ty(Type::B64),
     ty(Type::U32),
@@ -3057,49 +3097,49 @@ const C300: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C301: &[Choice] = &[md(Mod::M16n8).gated(G374)];
-const C302: &[Choice] = &[ty(Type::Bf16).gated(G379), ty(Type::Bf16x2).gated(G380)];
-const C303: &[Choice] = &[ty(Type::F16).gated(G382), ty(Type::Bf16).gated(G383)];
-const C304: &[Choice] = &[md(Mod::B)];
-const C305: &[Choice] = &[
+const C304: &[Choice] = &[md(Mod::M16n8).gated(G380)];
+const C305: &[Choice] = &[ty(Type::Bf16).gated(G385), ty(Type::Bf16x2).gated(G386)];
+const C306: &[Choice] = &[ty(Type::F16).gated(G388), ty(Type::Bf16).gated(G389)];
+const C307: &[Choice] = &[md(Mod::B)];
+const C308: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
-    md(Mod::N3d).gated(G386),
-    md(Mod::A1d).gated(G387),
-    md(Mod::A2d).gated(G387),
+    md(Mod::N3d).gated(G392),
+    md(Mod::A1d).gated(G393),
+    md(Mod::A2d).gated(G393),
 ];
-const C306: &[Choice] =
-    &[md(Mod::Ca).gated(G388), md(Mod::Cg).gated(G388), md(Mod::Cs).gated(G388), md(Mod::Cv).gated(G388)];
-const C307: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
-const C308: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
-const C309: &[Choice] = &[
+const C309: &[Choice] =
+    &[md(Mod::Ca).gated(G394), md(Mod::Cg).gated(G394), md(Mod::Cs).gated(G394), md(Mod::Cv).gated(G394)];
+const C310: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
+const C311: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
+const C312: &[Choice] = &[
     md(Mod::Width),
     md(Mod::Height),
     md(Mod::Depth),
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
-    md(Mod::ArraySize).gated(G389),
-    md(Mod::MemoryLayout).gated(G390),
+    md(Mod::ArraySize).gated(G395),
+    md(Mod::MemoryLayout).gated(G396),
 ];
-const C310: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
-const C311: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
-const C312: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
-const C313: &[Choice] = &[md(Mod::P)];
-const C314: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G393)];
-const C315: &[Choice] =
-    &[md(Mod::Wb).gated(G395), md(Mod::Cg).gated(G395), md(Mod::Cs).gated(G395), md(Mod::Wt).gated(G395)];
-const C316: &[Choice] = &[ty(Type::Bf16).gated(G400), ty(Type::Bf16x2).gated(G401)];
-const C317: &[Choice] = &[md(Mod::Alloc)];
-const C318: &[Choice] = &[md(Mod::Dealloc)];
-const C319: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
-const C320: &[Choice] = &[md(Mod::Ld)];
-const C321: &[Choice] = &[
-    md(Mod::N16x64b).gated(G407),
-    md(Mod::N16x128b).gated(G408),
-    md(Mod::N16x256b).gated(G409),
-    md(Mod::N32x32b).gated(G410),
+const C313: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
+const C314: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
+const C315: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
+const C316: &[Choice] = &[md(Mod::P)];
+const C317: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G399)];
+const C318: &[Choice] =
+    &[md(Mod::Wb).gated(G401), md(Mod::Cg).gated(G401), md(Mod::Cs).gated(G401), md(Mod::Wt).gated(G401)];
+const C319: &[Choice] = &[ty(Type::Bf16).gated(G406), ty(Type::Bf16x2).gated(G407)];
+const C320: &[Choice] = &[md(Mod::Alloc)];
+const C321: &[Choice] = &[md(Mod::Dealloc)];
+const C322: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
+const C323: &[Choice] = &[md(Mod::Ld)];
+const C324: &[Choice] = &[
+    md(Mod::N16x64b).gated(G413),
+    md(Mod::N16x128b).gated(G414),
+    md(Mod::N16x256b).gated(G415),
+    md(Mod::N32x32b).gated(G416),
 ];
-const C322: &[Choice] = &[
+const C325: &[Choice] = &[
     md(Mod::X1),
     md(Mod::X2),
     md(Mod::X4),
@@ -3109,69 +3149,69 @@ const C322: &[Choice] = &[
     md(Mod::X64),
     md(Mod::X128),
 ];
-const C323: &[Choice] = &[md(Mod::Pack16b)];
-const C324: &[Choice] = &[md(Mod::N16x32bx2).gated(G412)];
-const C325: &[Choice] = &[md(Mod::Unpack16b)];
-const C326: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
-const C327: &[Choice] = &[md(Mod::Cp)];
-const C328: &[Choice] =
-    &[md(Mod::N128x256b).gated(G415), md(Mod::N4x256b).gated(G416), md(Mod::N128x128b).gated(G417)];
-const C329: &[Choice] = &[md(Mod::N64x128b).gated(G419)];
-const C330: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
-const C331: &[Choice] = &[md(Mod::N32x128b).gated(G420)];
-const C332: &[Choice] = &[md(Mod::Warpx4)];
-const C333: &[Choice] = &[md(Mod::Shift)];
-const C334: &[Choice] = &[md(Mod::Down)];
-const C335: &[Choice] = &[md(Mod::Mma)];
-const C336: &[Choice] = &[
-    md(Mod::KindF16).gated(G422),
-    md(Mod::KindTf32).gated(G423),
-    md(Mod::KindF8f6f4).gated(G283),
-    md(Mod::KindI8).gated(G424),
+const C326: &[Choice] = &[md(Mod::Pack16b)];
+const C327: &[Choice] = &[md(Mod::N16x32bx2).gated(G418)];
+const C328: &[Choice] = &[md(Mod::Unpack16b)];
+const C329: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
+const C330: &[Choice] = &[md(Mod::Cp)];
+const C331: &[Choice] =
+    &[md(Mod::N128x256b).gated(G421), md(Mod::N4x256b).gated(G422), md(Mod::N128x128b).gated(G423)];
+const C332: &[Choice] = &[md(Mod::N64x128b).gated(G425)];
+const C333: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
+const C334: &[Choice] = &[md(Mod::N32x128b).gated(G426)];
+const C335: &[Choice] = &[md(Mod::Warpx4)];
+const C336: &[Choice] = &[md(Mod::Shift)];
+const C337: &[Choice] = &[md(Mod::Down)];
+const C338: &[Choice] = &[md(Mod::Mma)];
+const C339: &[Choice] = &[
+    md(Mod::KindF16).gated(G428),
+    md(Mod::KindTf32).gated(G429),
+    md(Mod::KindF8f6f4).gated(G288),
+    md(Mod::KindI8).gated(G430),
 ];
-const C337: &[Choice] = &[
-    md(Mod::CollectorAFill).gated(G425),
-    md(Mod::CollectorAUse).gated(G426),
-    md(Mod::CollectorALastuse).gated(G427),
-    md(Mod::CollectorADiscard).gated(G428),
+const C340: &[Choice] = &[
+    md(Mod::CollectorAFill).gated(G431),
+    md(Mod::CollectorAUse).gated(G432),
+    md(Mod::CollectorALastuse).gated(G433),
+    md(Mod::CollectorADiscard).gated(G434),
 ];
-const C338: &[Choice] = &[md(Mod::CtaGroup1)];
-const C339: &[Choice] = &[md(Mod::CtaGroup2)];
-const C340: &[Choice] = &[md(Mod::Ashift).gated(G431)];
-const C341: &[Choice] = &[md(Mod::Sp)];
-const C342: &[Choice] =
-    &[md(Mod::KindMxf8f6f4).gated(G300), md(Mod::KindMxf4).gated(G293), md(Mod::KindMxf4nvf4).gated(G297)];
-const C343: &[Choice] = &[
-    md(Mod::ScaleVec1X).gated(G301),
-    md(Mod::ScaleVec2X).gated(G295),
-    md(Mod::ScaleVec4X).gated(G298),
-    md(Mod::Block16).gated(G432),
-    md(Mod::Block32).gated(G433),
+const C341: &[Choice] = &[md(Mod::CtaGroup1)];
+const C342: &[Choice] = &[md(Mod::CtaGroup2)];
+const C343: &[Choice] = &[md(Mod::Ashift).gated(G437)];
+const C344: &[Choice] = &[md(Mod::Sp)];
+const C345: &[Choice] =
+    &[md(Mod::KindMxf8f6f4).gated(G305), md(Mod::KindMxf4).gated(G298), md(Mod::KindMxf4nvf4).gated(G302)];
+const C346: &[Choice] = &[
+    md(Mod::ScaleVec1X).gated(G306),
+    md(Mod::ScaleVec2X).gated(G300),
+    md(Mod::ScaleVec4X).gated(G303),
+    md(Mod::Block16).gated(G438),
+    md(Mod::Block32).gated(G439),
 ];
-const C344: &[Choice] = &[md(Mod::Ws)];
-const C345: &[Choice] = &[
-    md(Mod::CollectorB0Fill).gated(G436),
-    md(Mod::CollectorB0Use).gated(G437),
-    md(Mod::CollectorB0Lastuse).gated(G438),
-    md(Mod::CollectorB0Discard).gated(G439),
-    md(Mod::CollectorB1Fill).gated(G440),
-    md(Mod::CollectorB1Use).gated(G441),
-    md(Mod::CollectorB1Lastuse).gated(G442),
-    md(Mod::CollectorB1Discard).gated(G443),
-    md(Mod::CollectorB2Fill).gated(G444),
-    md(Mod::CollectorB2Use).gated(G445),
-    md(Mod::CollectorB2Lastuse).gated(G446),
-    md(Mod::CollectorB2Discard).gated(G447),
-    md(Mod::CollectorB3Fill).gated(G448),
-    md(Mod::CollectorB3Use).gated(G449),
-    md(Mod::CollectorB3Lastuse).gated(G450),
-    md(Mod::CollectorB3Discard).gated(G451),
+const C347: &[Choice] = &[md(Mod::Ws)];
+const C348: &[Choice] = &[
+    md(Mod::CollectorB0Fill).gated(G442),
+    md(Mod::CollectorB0Use).gated(G443),
+    md(Mod::CollectorB0Lastuse).gated(G444),
+    md(Mod::CollectorB0Discard).gated(G445),
+    md(Mod::CollectorB1Fill).gated(G446),
+    md(Mod::CollectorB1Use).gated(G447),
+    md(Mod::CollectorB1Lastuse).gated(G448),
+    md(Mod::CollectorB1Discard).gated(G449),
+    md(Mod::CollectorB2Fill).gated(G450),
+    md(Mod::CollectorB2Use).gated(G451),
+    md(Mod::CollectorB2Lastuse).gated(G452),
+    md(Mod::CollectorB2Discard).gated(G453),
+    md(Mod::CollectorB3Fill).gated(G454),
+    md(Mod::CollectorB3Use).gated(G455),
+    md(Mod::CollectorB3Lastuse).gated(G456),
+    md(Mod::CollectorB3Discard).gated(G457),
 ];
-const C346: &[Choice] = &[md(Mod::Commit)];
-const C347: &[Choice] = &[md(Mod::MbarrierArriveOne)];
-const C348: &[Choice] = &[md(Mod::FenceBeforeThreadSync), md(Mod::FenceAfterThreadSync)];
-const C349: &[Choice] = &[md(Mod::Replace)];
-const C350: &[Choice] = &[
+const C349: &[Choice] = &[md(Mod::Commit)];
+const C350: &[Choice] = &[md(Mod::MbarrierArriveOne)];
+const C351: &[Choice] = &[md(Mod::FenceBeforeThreadSync), md(Mod::FenceAfterThreadSync)];
+const C352: &[Choice] = &[md(Mod::Replace)];
+const C353: &[Choice] = &[
     md(Mod::GlobalAddress),
     md(Mod::Rank),
     md(Mod::Elemtype),
@@ -3180,11 +3220,11 @@ const C350: &[Choice] = &[
     md(Mod::FillMode),
     md(Mod::SwizzleAtomicity),
 ];
-const C351: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G26)];
-const C352: &[Choice] = &[md(Mod::B1024)];
-const C353: &[Choice] = &[md(Mod::BoxDim), md(Mod::GlobalDim), md(Mod::GlobalStride), md(Mod::ElementStride)];
-const C354: &[Choice] = &[md(Mod::CpFenceproxy)];
-const C355: &[Choice] = &[
+const C354: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G26)];
+const C355: &[Choice] = &[md(Mod::B1024)];
+const C356: &[Choice] = &[md(Mod::BoxDim), md(Mod::GlobalDim), md(Mod::GlobalStride), md(Mod::ElementStride)];
+const C357: &[Choice] = &[md(Mod::CpFenceproxy)];
+const C358: &[Choice] = &[
     md(Mod::Finite),
     md(Mod::Infinite),
     md(Mod::Number),
@@ -3192,61 +3232,62 @@ const C355: &[Choice] = &[
     md(Mod::Normal),
     md(Mod::Subnormal),
 ];
-const C356: &[Choice] = &[
+const C359: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G459),
-    md(Mod::Acube).gated(G459),
-    md(Mod::N2dms).gated(G460),
-    md(Mod::A2dms).gated(G460),
+    md(Mod::Cube).gated(G465),
+    md(Mod::Acube).gated(G465),
+    md(Mod::N2dms).gated(G466),
+    md(Mod::A2dms).gated(G466),
 ];
-const C357: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G461)];
-const C358: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
-const C359: &[Choice] = &[md(Mod::Base)];
-const C360: &[Choice] = &[md(Mod::Level)];
-const C361: &[Choice] = &[md(Mod::Grad)];
-const C362: &[Choice] = &[
+const C360: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G467)];
+const C361: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
+const C362: &[Choice] = &[md(Mod::Base)];
+const C363: &[Choice] = &[md(Mod::Level)];
+const C364: &[Choice] = &[md(Mod::Grad)];
+const C365: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G459),
-    md(Mod::Acube).gated(G459),
+    md(Mod::Cube).gated(G465),
+    md(Mod::Acube).gated(G465),
 ];
-const C363: &[Choice] = &[md(Mod::V2)];
-const C364: &[Choice] = &[ty(Type::F16x2).gated(G461)];
-const C365: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
-const C366: &[Choice] =
-    &[md(Mod::N2d), md(Mod::A2d).gated(G471), md(Mod::Cube).gated(G472), md(Mod::Acube).gated(G473)];
-const C367: &[Choice] = &[md(Mod::N2d), md(Mod::A2d), md(Mod::Cube), md(Mod::Acube)];
-const C368: &[Choice] = &[
+const C366: &[Choice] = &[md(Mod::V2)];
+const C367: &[Choice] = &[ty(Type::F16x2).gated(G467)];
+const C368: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
+const C369: &[Choice] =
+    &[md(Mod::N2d), md(Mod::A2d).gated(G477), md(Mod::Cube).gated(G478), md(Mod::Acube).gated(G479)];
+const C370: &[Choice] =
+    &[md(Mod::N2d), md(Mod::A2d).gated(G482), md(Mod::Cube).gated(G483), md(Mod::Acube).gated(G484)];
+const C371: &[Choice] = &[
     md(Mod::Width),
     md(Mod::Height),
     md(Mod::Depth),
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
     md(Mod::NormalizedCoords),
-    md(Mod::ArraySize).gated(G389),
-    md(Mod::NumMipmapLevels).gated(G477),
-    md(Mod::NumSamples).gated(G478),
+    md(Mod::ArraySize).gated(G395),
+    md(Mod::NumMipmapLevels).gated(G486),
+    md(Mod::NumSamples).gated(G487),
     md(Mod::ForceUnnormalizedCoords),
     md(Mod::FilterMode),
     md(Mod::AddrMode0),
     md(Mod::AddrMode1),
     md(Mod::AddrMode2),
-    md(Mod::MemoryLayout).gated(G390),
+    md(Mod::MemoryLayout).gated(G396),
 ];
-const C369: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
-const C370: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
-const C371: &[Choice] = &[md(Mod::Po)];
-const C372: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
-const C373: &[Choice] = &[md(Mod::Ballot)];
-const C374: &[Choice] = &[md(Mod::MmaAsync)];
-const C375: &[Choice] = &[
+const C372: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
+const C373: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
+const C374: &[Choice] = &[md(Mod::Po)];
+const C375: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
+const C376: &[Choice] = &[md(Mod::Ballot)];
+const C377: &[Choice] = &[md(Mod::MmaAsync)];
+const C378: &[Choice] = &[
     md(Mod::M64n8k16),
     md(Mod::M64n16k16),
     md(Mod::M64n24k16),
@@ -3280,7 +3321,7 @@ const C375: &[Choice] = &[
     md(Mod::M64n248k16),
     md(Mod::M64n256k16),
 ];
-const C376: &[Choice] = &[
+const C379: &[Choice] = &[
     md(Mod::M64n8k8),
     md(Mod::M64n16k8),
     md(Mod::M64n24k8),
@@ -3314,7 +3355,7 @@ const C376: &[Choice] = &[
     md(Mod::M64n248k8),
     md(Mod::M64n256k8),
 ];
-const C377: &[Choice] = &[
+const C380: &[Choice] = &[
     md(Mod::M64n8k32),
     md(Mod::M64n16k32),
     md(Mod::M64n24k32),
@@ -3348,7 +3389,7 @@ const C377: &[Choice] = &[
     md(Mod::M64n248k32),
     md(Mod::M64n256k32),
 ];
-const C378: &[Choice] = &[
+const C381: &[Choice] = &[
     md(Mod::M64n8k32),
     md(Mod::M64n16k32),
     md(Mod::M64n24k32),
@@ -3368,8 +3409,8 @@ const C378: &[Choice] = &[
     md(Mod::M64n240k32),
     md(Mod::M64n256k32),
 ];
-const C379: &[Choice] = &[ty(Type::S8), ty(Type::U8)];
-const C380: &[Choice] = &[
+const C382: &[Choice] = &[ty(Type::S8), ty(Type::U8)];
+const C383: &[Choice] = &[
     md(Mod::M64n8k256),
     md(Mod::M64n16k256),
     md(Mod::M64n24k256),
@@ -3389,8 +3430,8 @@ const C380: &[Choice] = &[
     md(Mod::M64n240k256),
     md(Mod::M64n256k256),
 ];
-const C381: &[Choice] = &[md(Mod::And)];
-const C382: &[Choice] = &[
+const C384: &[Choice] = &[md(Mod::And)];
+const C385: &[Choice] = &[
     md(Mod::M64n8k64),
     md(Mod::M64n16k64),
     md(Mod::M64n24k64),
@@ -3424,7 +3465,7 @@ const C382: &[Choice] = &[
     md(Mod::M64n248k64),
     md(Mod::M64n256k64),
 ];
-const C383: &[Choice] = &[
+const C386: &[Choice] = &[
     md(Mod::M64n8k64),
     md(Mod::M64n16k64),
     md(Mod::M64n24k64),
@@ -3444,17 +3485,17 @@ const C383: &[Choice] = &[
     md(Mod::M64n240k64),
     md(Mod::M64n256k64),
 ];
-const C384: &[Choice] = &[md(Mod::Fence)];
-const C385: &[Choice] = &[md(Mod::Load)];
-const C386: &[Choice] = &[md(Mod::A)];
-const C387: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16)];
-const C388: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G26)];
-const C389: &[Choice] = &[md(Mod::M16n16k8)];
-const C390: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
-const C391: &[Choice] = &[md(Mod::M8n8k32)];
-const C392: &[Choice] = &[md(Mod::M8n8k128)];
-const C393: &[Choice] = &[md(Mod::C)];
-const C394: &[Choice] = &[
+const C387: &[Choice] = &[md(Mod::Fence)];
+const C388: &[Choice] = &[md(Mod::Load)];
+const C389: &[Choice] = &[md(Mod::A)];
+const C390: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16)];
+const C391: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G26)];
+const C392: &[Choice] = &[md(Mod::M16n16k8)];
+const C393: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
+const C394: &[Choice] = &[md(Mod::M8n8k32)];
+const C395: &[Choice] = &[md(Mod::M8n8k128)];
+const C396: &[Choice] = &[md(Mod::C)];
+const C397: &[Choice] = &[
     md(Mod::M16n16k16),
     md(Mod::M8n32k16),
     md(Mod::M32n8k16),
@@ -3462,14 +3503,14 @@ const C394: &[Choice] = &[
     md(Mod::M8n8k32),
     md(Mod::M8n8k128),
 ];
-const C395: &[Choice] =
+const C398: &[Choice] =
     &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
-const C396: &[Choice] = &[md(Mod::Store)];
-const C397: &[Choice] = &[md(Mod::D)];
-const C398: &[Choice] = &[ty(Type::U8)];
-const C399: &[Choice] = &[ty(Type::S8)];
-const C400: &[Choice] = &[ty(Type::U4).gated(G138)];
-const C401: &[Choice] = &[ty(Type::S4).gated(G139)];
+const C399: &[Choice] = &[md(Mod::Store)];
+const C400: &[Choice] = &[md(Mod::D)];
+const C401: &[Choice] = &[ty(Type::U8)];
+const C402: &[Choice] = &[ty(Type::S8)];
+const C403: &[Choice] = &[ty(Type::U4).gated(G138)];
+const C404: &[Choice] = &[ty(Type::S4).gated(G139)];
 
 const T0: &[Type] = &[Type::Pred];
 const T1: &[Type] = &[Type::F16, Type::F16x2];
@@ -3488,24 +3529,25 @@ const T13: &[Type] = &[Type::U32];
 const T14: &[Type] = &[Type::U32, Type::S32, Type::U64, Type::S64, Type::F16, Type::Bf16];
 const T15: &[Type] = &[Type::U32, Type::S32, Type::U64, Type::F32, Type::F64, Type::F16, Type::Bf16];
 const T16: &[Type] = &[Type::F16, Type::Bf16];
-const T17: &[Type] = &[Type::B32];
-const T18: &[Type] = &[Type::U32, Type::S32];
-const T19: &[Type] = &[Type::U32, Type::S32, Type::U64];
-const T20: &[Type] = &[Type::U8];
-const T21: &[Type] = &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
-const T22: &[Type] = &[Type::U16];
-const T23: &[Type] = &[Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
-const T24: &[Type] = &[Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
-const T25: &[Type] = &[Type::S16, Type::S32, Type::S64, Type::S8];
-const T26: &[Type] = &[Type::S8];
-const T27: &[Type] = &[Type::U8, Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64];
-const T28: &[Type] = &[Type::S16];
-const T29: &[Type] = &[Type::U16, Type::U32, Type::U64, Type::S32, Type::S64];
-const T30: &[Type] = &[Type::S32];
-const T31: &[Type] = &[Type::U32, Type::U64, Type::S64];
-const T32: &[Type] = &[Type::S64];
-const T33: &[Type] = &[Type::U8, Type::S8];
-const T34: &[Type] = &[
+const T17: &[Type] = &[Type::F16, Type::Bf16, Type::F32];
+const T18: &[Type] = &[Type::B32];
+const T19: &[Type] = &[Type::U32, Type::S32];
+const T20: &[Type] = &[Type::U32, Type::S32, Type::U64];
+const T21: &[Type] = &[Type::U8];
+const T22: &[Type] = &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
+const T23: &[Type] = &[Type::U16];
+const T24: &[Type] = &[Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
+const T25: &[Type] = &[Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
+const T26: &[Type] = &[Type::S16, Type::S32, Type::S64, Type::S8];
+const T27: &[Type] = &[Type::S8];
+const T28: &[Type] = &[Type::U8, Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64];
+const T29: &[Type] = &[Type::S16];
+const T30: &[Type] = &[Type::U16, Type::U32, Type::U64, Type::S32, Type::S64];
+const T31: &[Type] = &[Type::S32];
+const T32: &[Type] = &[Type::U32, Type::U64, Type::S64];
+const T33: &[Type] = &[Type::S64];
+const T34: &[Type] = &[Type::U8, Type::S8];
+const T35: &[Type] = &[
     Type::B8,
     Type::B16,
     Type::B32,
@@ -3521,7 +3563,7 @@ const T34: &[Type] = &[
     Type::F32,
     Type::F64,
 ];
-const T35: &[Type] = &[
+const T36: &[Type] = &[
     Type::B8,
     Type::B16,
     Type::B32,
@@ -3533,16 +3575,16 @@ const T35: &[Type] = &[
     Type::S32,
     Type::F32,
 ];
-const T36: &[Type] = &[Type::B64, Type::U64, Type::S64, Type::F64];
-const T37: &[Type] = &[Type::B32, Type::U32, Type::S32, Type::F32];
-const T38: &[Type] = &[Type::F32];
-const T39: &[Type] = &[Type::Ue8m0];
-const T40: &[Type] = &[Type::U32, Type::S32, Type::U64, Type::S64];
-const T41: &[Type] = &[Type::F16, Type::F16x2, Type::Bf16, Type::Bf16x2];
-const T42: &[Type] = &[Type::E5m2, Type::E5m2x2, Type::E5m2x4, Type::E4m3, Type::E4m3x2, Type::E4m3x4];
-const T43: &[Type] = &[Type::E5m2x2, Type::E4m3x2];
-const T44: &[Type] = &[Type::E5m2, Type::E4m3];
-const T45: &[Type] = &[
+const T37: &[Type] = &[Type::B64, Type::U64, Type::S64, Type::F64];
+const T38: &[Type] = &[Type::B32, Type::U32, Type::S32, Type::F32];
+const T39: &[Type] = &[Type::F32];
+const T40: &[Type] = &[Type::Ue8m0];
+const T41: &[Type] = &[Type::U32, Type::S32, Type::U64, Type::S64];
+const T42: &[Type] = &[Type::F16, Type::F16x2, Type::Bf16, Type::Bf16x2];
+const T43: &[Type] = &[Type::E5m2, Type::E5m2x2, Type::E5m2x4, Type::E4m3, Type::E4m3x2, Type::E4m3x4];
+const T44: &[Type] = &[Type::E5m2x2, Type::E4m3x2];
+const T45: &[Type] = &[Type::E5m2, Type::E4m3];
+const T46: &[Type] = &[
     Type::F16,
     Type::F16x2,
     Type::Bf16,
@@ -3555,8 +3597,8 @@ const T45: &[Type] = &[
     Type::E4m3x2,
     Type::E4m3x4,
 ];
-const T46: &[Type] = &[Type::F16, Type::Bf16, Type::E5m2, Type::E5m2x2, Type::E4m3, Type::E4m3x2];
-const T47: &[Type] = &[
+const T47: &[Type] = &[Type::F16, Type::Bf16, Type::E5m2, Type::E5m2x2, Type::E4m3, Type::E4m3x2];
+const T48: &[Type] = &[
     Type::F16,
     Type::F16x2,
     Type::Bf16,
@@ -3568,11 +3610,11 @@ const T47: &[Type] = &[
     Type::E4m3x2,
     Type::E4m3x4,
 ];
-const T48: &[Type] = &[Type::F16, Type::F16x2, Type::Bf16, Type::Bf16x2, Type::F32];
-const T49: &[Type] = &[Type::F16x2, Type::Bf16x2];
-const T50: &[Type] =
+const T49: &[Type] = &[Type::F16, Type::F16x2, Type::Bf16, Type::Bf16x2, Type::F32];
+const T50: &[Type] = &[Type::F16x2, Type::Bf16x2];
+const T51: &[Type] =
     &[Type::U32, Type::S32, Type::U64, Type::S64, Type::F16, Type::F16x2, Type::Bf16, Type::Bf16x2];
-const T51: &[Type] = &[
+const T52: &[Type] = &[
     Type::U32,
     Type::S32,
     Type::U64,
@@ -3583,16 +3625,16 @@ const T51: &[Type] = &[
     Type::F32,
     Type::F64,
 ];
-const T52: &[Type] = &[Type::U16, Type::U32, Type::U64];
-const T53: &[Type] =
+const T53: &[Type] = &[Type::U16, Type::U32, Type::U64];
+const T54: &[Type] =
     &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::F32, Type::F64];
-const T54: &[Type] = &[Type::F32, Type::F64];
-const T55: &[Type] = &[Type::U8x4, Type::U16x2];
-const T56: &[Type] = &[Type::F16, Type::F32];
-const T57: &[Type] =
+const T55: &[Type] = &[Type::F32, Type::F64];
+const T56: &[Type] = &[Type::U8x4, Type::U16x2];
+const T57: &[Type] = &[Type::F16, Type::F32];
+const T58: &[Type] =
     &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::F32, Type::F64, Type::F16];
-const T58: &[Type] = &[Type::F32, Type::F64, Type::F16];
-const T59: &[Type] = &[
+const T59: &[Type] = &[Type::F32, Type::F64, Type::F16];
+const T60: &[Type] = &[
     Type::U16,
     Type::U32,
     Type::U64,
@@ -3604,8 +3646,8 @@ const T59: &[Type] = &[
     Type::F16,
     Type::Bf16,
 ];
-const T60: &[Type] = &[Type::F32, Type::F64, Type::F16, Type::Bf16];
-const T61: &[Type] = &[Type::B8, Type::B16, Type::B32];
+const T61: &[Type] = &[Type::F32, Type::F64, Type::F16, Type::Bf16];
+const T62: &[Type] = &[Type::B8, Type::B16, Type::B32];
 
 const M0: &[Mod] = &[Mod::Rm, Mod::Rp];
 const M1: &[Mod] = &[Mod::Global, Mod::Shared, Mod::SharedCta, Mod::SharedCluster];
@@ -5353,7 +5395,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.shared::cluster.global.bulk_mbarrier.multicast{.L2::cache_hint} [dst], [src], size<in 0..1048560>:u32, [mbar], mask:u16{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.shared::cluster.global.bulk_mbarrier.multicast{.L2::cache_hint} [dst], [src], size<in 0..1048560>:u32, [mbar], mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.4.1",
         slots: &[
             slot("async", C65),
@@ -5371,7 +5413,7 @@ pub static FORMS: &[Form] = &[
             read("src", Kind::Address, Ty::None),
             read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
             read("mbar", Kind::Address, Ty::None),
-            read("mask", Kind::Source, Ty::Fixed(Type::U16)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
@@ -5448,7 +5490,7 @@ pub static FORMS: &[Form] = &[
             optional("noftz", C37),
             slot("type", C96),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 3,
         operands: &[
             read("dst", Kind::Address, Ty::None),
@@ -5484,7 +5526,7 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M6)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Illegal(M6)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M6)),
             },
         ],
         gates: G94,
@@ -5505,7 +5547,7 @@ pub static FORMS: &[Form] = &[
             slot("reduction", C95),
             slot("type", C97),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 3,
         operands: &[
             read("dst", Kind::Address, Ty::None),
@@ -5516,7 +5558,7 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M16)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M17)],
@@ -5524,11 +5566,11 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Types),
             },
         ],
         gates: G94,
@@ -5621,7 +5663,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global{.tile}.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], mask:u16{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global{.tile}.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C65),
@@ -5642,7 +5684,7 @@ pub static FORMS: &[Form] = &[
             read("dst", Kind::Address, Ty::None),
             read("tensor", Kind::Address, Ty::None),
             read("mbar", Kind::Address, Ty::None),
-            read("mask", Kind::Source, Ty::Fixed(Type::U16)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
@@ -5690,7 +5732,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.1:u16, mask:u16{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.1:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C65),
@@ -5712,7 +5754,7 @@ pub static FORMS: &[Form] = &[
             read("tensor", Kind::Address, Ty::None),
             read("mbar", Kind::Address, Ty::None),
             read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(1)),
-            read("mask", Kind::Source, Ty::Fixed(Type::U16)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
@@ -5760,7 +5802,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask:u16{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C65),
@@ -5782,7 +5824,7 @@ pub static FORMS: &[Form] = &[
             read("tensor", Kind::Address, Ty::None),
             read("mbar", Kind::Address, Ty::None),
             read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
-            read("mask", Kind::Source, Ty::Fixed(Type::U16)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
@@ -5830,7 +5872,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.3:u16, mask:u16{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.3:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C65),
@@ -5852,7 +5894,7 @@ pub static FORMS: &[Form] = &[
             read("tensor", Kind::Address, Ty::None),
             read("mbar", Kind::Address, Ty::None),
             read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(3)),
-            read("mask", Kind::Source, Ty::Fixed(Type::U16)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
@@ -5901,7 +5943,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.tile::gather4.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], mask:u16{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global.tile::gather4.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C65),
@@ -5922,7 +5964,7 @@ pub static FORMS: &[Form] = &[
             read("dst", Kind::Address, Ty::None),
             read("tensor", Kind::Address, Ty::None),
             read("mbar", Kind::Address, Ty::None),
-            read("mask", Kind::Source, Ty::Fixed(Type::U16)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
@@ -5974,7 +6016,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask:u16{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C65),
@@ -5996,7 +6038,7 @@ pub static FORMS: &[Form] = &[
             read("tensor", Kind::Address, Ty::None),
             read("mbar", Kind::Address, Ty::None),
             read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
-            read("mask", Kind::Source, Ty::Fixed(Type::U16)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
@@ -6046,7 +6088,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w::128.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask:u16{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w::128.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C65),
@@ -6068,7 +6110,7 @@ pub static FORMS: &[Form] = &[
             read("tensor", Kind::Address, Ty::None),
             read("mbar", Kind::Address, Ty::None),
             read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
-            read("mask", Kind::Source, Ty::Fixed(Type::U16)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
@@ -6558,35 +6600,35 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M25), Condition::TypeIn(0, T20)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T21)], Fault::Illegal(M25)),
+                when: &[Condition::Has(M25), Condition::TypeIn(0, T21)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T22)], Fault::Illegal(M25)),
             },
             Rule {
-                when: &[Condition::Has(M25), Condition::TypeIn(0, T22)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T23)], Fault::Illegal(M25)),
-            },
-            Rule {
-                when: &[Condition::Has(M25), Condition::TypeIn(0, T13)],
+                when: &[Condition::Has(M25), Condition::TypeIn(0, T23)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M25)),
             },
             Rule {
-                when: &[Condition::Has(M25), Condition::TypeIn(0, T7)],
+                when: &[Condition::Has(M25), Condition::TypeIn(0, T13)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M25)),
             },
             Rule {
-                when: &[Condition::Has(M25), Condition::TypeIn(0, T26)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T27)], Fault::Illegal(M25)),
+                when: &[Condition::Has(M25), Condition::TypeIn(0, T7)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Illegal(M25)),
             },
             Rule {
-                when: &[Condition::Has(M25), Condition::TypeIn(0, T28)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T29)], Fault::Illegal(M25)),
+                when: &[Condition::Has(M25), Condition::TypeIn(0, T27)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T28)], Fault::Illegal(M25)),
             },
             Rule {
-                when: &[Condition::Has(M25), Condition::TypeIn(0, T30)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M25)),
+                when: &[Condition::Has(M25), Condition::TypeIn(0, T29)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M25)),
             },
             Rule {
-                when: &[Condition::Has(M25), Condition::TypeIn(0, T32)],
+                when: &[Condition::Has(M25), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M25)),
+            },
+            Rule {
+                when: &[Condition::Has(M25), Condition::TypeIn(0, T33)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Illegal(M25)),
             },
         ],
@@ -6685,7 +6727,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M26), Condition::TypeIn(1, T33)],
+            when: &[Condition::Has(M26), Condition::TypeIn(1, T34)],
             then: Consequence::Gates(G121),
         }],
         gates: &[],
@@ -6710,7 +6752,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M26), Condition::TypeIn(1, T33)],
+            when: &[Condition::Has(M26), Condition::TypeIn(1, T34)],
             then: Consequence::Gates(G121),
         }],
         gates: &[],
@@ -6729,7 +6771,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M26), Condition::TypeIn(1, T33)],
+            when: &[Condition::Has(M26), Condition::TypeIn(1, T34)],
             then: Consequence::Gates(G121),
         }],
         gates: &[],
@@ -7745,9 +7787,14 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Fence,
-        syntax: "fence.acquire.sync_restrict::shared::cluster.cluster",
+        syntax: "fence.acquire.sync_restrict::shared::cluster{.async}.cluster",
         section: "9.7.13.4",
-        slots: &[slot("acquire", C58), slot("sync_restrict::shared::cluster", C152), slot("cluster", C55)],
+        slots: &[
+            slot("acquire", C58),
+            slot("sync_restrict::shared::cluster", C152),
+            optional("async", C151),
+            slot("cluster", C55),
+        ],
         ignored: &[],
         head: 0,
         operands: &[],
@@ -7761,9 +7808,14 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Fence,
-        syntax: "fence.release.sync_restrict::shared::cta.cluster",
+        syntax: "fence.release.sync_restrict::shared::cta{.async}.cluster",
         section: "9.7.13.4",
-        slots: &[slot("release", C153), slot("sync_restrict::shared::cta", C154), slot("cluster", C55)],
+        slots: &[
+            slot("release", C153),
+            slot("sync_restrict::shared::cta", C154),
+            optional("async", C151),
+            slot("cluster", C55),
+        ],
         ignored: &[],
         head: 0,
         operands: &[],
@@ -7777,9 +7829,14 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Fence,
-        syntax: "fence.mbarrier_init.release.cluster",
+        syntax: "fence.mbarrier_init.release{.async}.cluster",
         section: "9.7.13.4",
-        slots: &[slot("mbarrier_init", C155), slot("release", C153), slot("cluster", C55)],
+        slots: &[
+            slot("mbarrier_init", C155),
+            slot("release", C153),
+            optional("async", C151),
+            slot("cluster", C55),
+        ],
         ignored: &[],
         head: 0,
         operands: &[],
@@ -7793,9 +7850,9 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Fence,
-        syntax: "fence.proxy.alias",
+        syntax: "fence.proxy.alias{.sync_restrict}",
         section: "9.7.13.4",
-        slots: &[slot("proxy", C156), slot("alias", C157)],
+        slots: &[slot("proxy", C156), slot("alias", C157), optional("sync_restrict", C158)],
         ignored: &[],
         head: 2,
         operands: &[],
@@ -7806,25 +7863,32 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Fence,
-        syntax: "fence.proxy.async{.async_space}",
-        section: "9.7.13.4",
-        slots: &[slot("proxy", C156), slot("async", C151), optional("async_space", C158)],
-        ignored: &[],
-        head: 2,
-        operands: &[],
-        rules: &[],
-        gates: G165,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Fence),
-    },
-    Form {
-        opcode: Opcode::Fence,
-        syntax: "fence.proxy.tensormap::generic.release.scope",
+        syntax: "fence.proxy.async{.async_space}{.sync_restrict}",
         section: "9.7.13.4",
         slots: &[
             slot("proxy", C156),
-            slot("tensormap::generic", C159),
+            slot("async", C151),
+            optional("async_space", C159),
+            optional("sync_restrict", C158),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[],
+        rules: &[],
+        gates: G165,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Fence),
+    },
+    Form {
+        opcode: Opcode::Fence,
+        syntax: "fence.proxy.tensormap::generic.release{.sync_restrict}{.ignored_space}.scope",
+        section: "9.7.13.4",
+        slots: &[
+            slot("proxy", C156),
+            slot("tensormap::generic", C160),
             slot("release", C153),
+            optional("sync_restrict", C158),
+            optional("ignored_space", C27),
             slot("scope", C26),
         ],
         ignored: &[],
@@ -7841,7 +7905,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.4",
         slots: &[
             slot("proxy", C156),
-            slot("tensormap::generic", C159),
+            slot("tensormap::generic", C160),
             slot("acquire", C58),
             slot("scope", C26),
         ],
@@ -7858,13 +7922,14 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Fence,
-        syntax: "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster",
+        syntax: "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster{.ignored_space}.cluster",
         section: "9.7.13.4",
         slots: &[
             slot("proxy", C156),
-            slot("async::generic", C160),
+            slot("async::generic", C161),
             slot("acquire", C58),
             slot("sync_restrict::shared::cluster", C152),
+            optional("ignored_space", C27),
             slot("cluster", C55),
         ],
         ignored: &[],
@@ -7877,13 +7942,14 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Fence,
-        syntax: "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster",
+        syntax: "fence.proxy.async::generic.release.sync_restrict::shared::cta{.ignored_space}.cluster",
         section: "9.7.13.4",
         slots: &[
             slot("proxy", C156),
-            slot("async::generic", C160),
+            slot("async::generic", C161),
             slot("release", C153),
             slot("sync_restrict::shared::cta", C154),
+            optional("ignored_space", C27),
             slot("cluster", C55),
         ],
         ignored: &[],
@@ -7946,8 +8012,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
-        gates: G171,
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G171) }],
+        gates: G172,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -7991,7 +8057,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rn.oob.sat.half d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rn", C10), slot("oob", C161), slot("sat", C8), slot("half", C3)],
+        slots: &[slot("rn", C10), slot("oob", C162), slot("sat", C8), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8009,7 +8075,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rnd{.oob}{.relu}.bf d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rnd", C7), optional("oob", C161), optional("relu", C127), slot("bf", C4)],
+        slots: &[slot("rnd", C7), optional("oob", C162), optional("relu", C127), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8027,7 +8093,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rn.oob{.relu}.half d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rn", C10), slot("oob", C161), optional("relu", C127), slot("half", C3)],
+        slots: &[slot("rn", C10), slot("oob", C162), optional("relu", C127), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8045,7 +8111,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rnd{.sat}.f32.abtype d, a, b, c",
         section: "9.7.5.3",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f32", C1), slot("abtype", C162)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f32", C1), slot("abtype", C163)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8055,7 +8121,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G175,
+        gates: G176,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::fma"),
     },
@@ -8079,7 +8145,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Register, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G176,
+        gates: G177,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::fma"),
     },
@@ -8097,7 +8163,7 @@ pub static FORMS: &[Form] = &[
             read("offset", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G177,
+        gates: G178,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::fns"),
     },
@@ -8113,7 +8179,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G178,
+        gates: G179,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GetCtaRank),
     },
@@ -8121,12 +8187,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Griddepcontrol,
         syntax: "griddepcontrol.action",
         section: "9.7.13.13",
-        slots: &[slot("action", C163)],
+        slots: &[slot("action", C164)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G181,
+        gates: G182,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GridDepControl),
     },
@@ -8145,7 +8211,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) },
             Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G142) },
         ],
-        gates: G182,
+        gates: G183,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::IsSpaceP),
     },
@@ -8153,7 +8219,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Istypep,
         syntax: "istypep.kind p, a<address>:u64",
         section: "9.7.10.6",
-        slots: &[slot("kind", C164)],
+        slots: &[slot("kind", C165)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8161,7 +8227,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Fixed(Type::U64)),
         ],
         rules: &[],
-        gates: G183,
+        gates: G184,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::istypep"),
     },
@@ -8170,13 +8236,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ld{.weak}{.load_space}{.cop}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            optional("weak", C165),
-            optional("load_space", C166),
-            optional("cop", C167),
+            optional("weak", C166),
+            optional("load_space", C167),
+            optional("cop", C168),
             optional("cache_hint", C29),
             optional("prefetch_size", C80),
             optional("wide_vec", C44),
-            slot("memory_type", C168),
+            slot("memory_type", C169),
         ],
         ignored: &[],
         head: 0,
@@ -8189,21 +8255,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G187) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G187) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T37)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T38)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G189) },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::TypeIn(0, T37)],
+                when: &[Condition::Has(M36), Condition::TypeIn(0, T38)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
@@ -8214,18 +8280,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M41)],
                 then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G189) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G190) },
             Rule {
                 when: &[Condition::Has(M44)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M44), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M44), Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -8245,14 +8311,14 @@ pub static FORMS: &[Form] = &[
         syntax: "ld{.weak}{.load_space}{.level1_eviction}{.level2_eviction}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            optional("weak", C165),
-            optional("load_space", C166),
-            optional("level1_eviction", C169),
-            optional("level2_eviction", C170),
+            optional("weak", C166),
+            optional("load_space", C167),
+            optional("level1_eviction", C170),
+            optional("level2_eviction", C171),
             optional("cache_hint", C29),
             optional("prefetch_size", C80),
             optional("wide_vec", C44),
-            slot("memory_type", C168),
+            slot("memory_type", C169),
         ],
         ignored: &[],
         head: 0,
@@ -8265,21 +8331,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G187) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G187) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T37)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T38)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G189) },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::TypeIn(0, T37)],
+                when: &[Condition::Has(M36), Condition::TypeIn(0, T38)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
@@ -8290,18 +8356,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M41)],
                 then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G189) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G190) },
             Rule {
                 when: &[Condition::Has(M44)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M44), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M44), Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -8321,11 +8387,11 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.volatile{.load_space}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]",
         section: "9.7.9.8",
         slots: &[
-            slot("volatile", C171),
-            optional("load_space", C166),
+            slot("volatile", C172),
+            optional("load_space", C167),
             optional("prefetch_size", C80),
             optional("wide_vec", C44),
-            slot("memory_type", C168),
+            slot("memory_type", C169),
         ],
         ignored: &[],
         head: 0,
@@ -8336,21 +8402,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G187) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G187) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T37)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T38)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G189) },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::TypeIn(0, T37)],
+                when: &[Condition::Has(M36), Condition::TypeIn(0, T38)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
@@ -8361,18 +8427,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M41)],
                 then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G189) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G190) },
             Rule {
                 when: &[Condition::Has(M44)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M44), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M44), Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -8392,15 +8458,15 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.order.scope{.shared_or_global}{.level1_eviction}{.level2_eviction}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            slot("order", C172),
+            slot("order", C173),
             slot("scope", C26),
             optional("shared_or_global", C27),
-            optional("level1_eviction", C169),
-            optional("level2_eviction", C170),
+            optional("level1_eviction", C170),
+            optional("level2_eviction", C171),
             optional("cache_hint", C29),
             optional("prefetch_size", C80),
             optional("wide_vec", C44),
-            slot("memory_type", C168),
+            slot("memory_type", C169),
         ],
         ignored: &[],
         head: 0,
@@ -8413,21 +8479,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G187) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G187) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T37)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T38)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G189) },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::TypeIn(0, T37)],
+                when: &[Condition::Has(M36), Condition::TypeIn(0, T38)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
@@ -8438,18 +8504,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M41)],
                 then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G189) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G190) },
             Rule {
                 when: &[Condition::Has(M44)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M44), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M44), Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -8466,14 +8532,14 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Ld,
-        syntax: "ld.mmio.relaxed.sys{.global}.memory_type d+, [a]",
+        syntax: "ld.mmio.mmio_order.sys{.global}.memory_type d+, [a]",
         section: "9.7.9.8",
         slots: &[
-            slot("mmio", C173),
-            slot("relaxed", C174),
-            slot("sys", C175),
+            slot("mmio", C174),
+            slot("mmio_order", C175),
+            slot("sys", C176),
             optional("global", C23),
-            slot("memory_type", C168),
+            slot("memory_type", C169),
         ],
         ignored: &[],
         head: 0,
@@ -8481,21 +8547,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G187) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G187) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T37)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T38)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G189) },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::TypeIn(0, T37)],
+                when: &[Condition::Has(M36), Condition::TypeIn(0, T38)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
@@ -8506,18 +8572,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M41)],
                 then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G189) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G190) },
             Rule {
                 when: &[Condition::Has(M44)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M44), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M44), Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -8538,12 +8604,12 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.9",
         slots: &[
             slot("global", C23),
-            optional("cop", C176),
-            slot("nc", C177),
+            optional("cop", C177),
+            slot("nc", C178),
             optional("cache_hint", C29),
             optional("prefetch_size", C80),
             optional("wide_vec", C44),
-            slot("memory_type", C168),
+            slot("memory_type", C169),
         ],
         ignored: &[],
         head: 0,
@@ -8556,21 +8622,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G187) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G187) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T37)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T38)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G189) },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::TypeIn(0, T37)],
+                when: &[Condition::Has(M36), Condition::TypeIn(0, T38)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
@@ -8581,18 +8647,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M41)],
                 then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G189) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G190) },
             Rule {
                 when: &[Condition::Has(M44)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M44), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M44), Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M44)),
             },
         ],
         gates: &[],
@@ -8605,13 +8671,13 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.9",
         slots: &[
             slot("global", C23),
-            slot("nc", C177),
-            optional("level1_eviction", C169),
-            optional("level2_eviction", C170),
+            slot("nc", C178),
+            optional("level1_eviction", C170),
+            optional("level2_eviction", C171),
             optional("cache_hint", C29),
             optional("prefetch_size", C80),
             optional("wide_vec", C44),
-            slot("memory_type", C168),
+            slot("memory_type", C169),
         ],
         ignored: &[],
         head: 0,
@@ -8624,21 +8690,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G187) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G187) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T37)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T38)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G189) },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::TypeIn(0, T37)],
+                when: &[Condition::Has(M36), Condition::TypeIn(0, T38)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
@@ -8649,18 +8715,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M41)],
                 then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G189) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G190) },
             Rule {
                 when: &[Condition::Has(M44)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M44), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M44), Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M44)),
             },
         ],
         gates: &[],
@@ -8674,20 +8740,20 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C47),
             slot("aligned", C54),
-            slot("m8n8", C178),
-            slot("x1", C179),
-            optional("trans", C180),
+            slot("m8n8", C179),
+            slot("x1", C180),
+            optional("trans", C181),
             optional("ss", C86),
-            slot("b16", C181),
+            slot("b16", C182),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G198,
+        gates: G200,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8698,20 +8764,20 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C47),
             slot("aligned", C54),
-            slot("m8n8", C178),
-            slot("x2", C182),
-            optional("trans", C180),
+            slot("m8n8", C179),
+            slot("x2", C183),
+            optional("trans", C181),
             optional("ss", C86),
-            slot("b16", C181),
+            slot("b16", C182),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G198,
+        gates: G200,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8722,20 +8788,20 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C47),
             slot("aligned", C54),
-            slot("m8n8", C178),
-            slot("x4", C183),
-            optional("trans", C180),
+            slot("m8n8", C179),
+            slot("x4", C184),
+            optional("trans", C181),
             optional("ss", C86),
-            slot("b16", C181),
+            slot("b16", C182),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G198,
+        gates: G200,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8746,20 +8812,20 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C47),
             slot("aligned", C54),
-            slot("m8n16", C184),
-            slot("x1", C179),
+            slot("m8n16", C185),
+            slot("x1", C180),
             optional("ss", C86),
-            slot("b8x16", C185),
-            slot("padded", C186),
+            slot("b8x16", C186),
+            slot("padded", C187),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G199,
+        gates: G201,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8770,20 +8836,20 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C47),
             slot("aligned", C54),
-            slot("m8n16", C184),
-            slot("x2", C182),
+            slot("m8n16", C185),
+            slot("x2", C183),
             optional("ss", C86),
-            slot("b8x16", C185),
-            slot("padded", C186),
+            slot("b8x16", C186),
+            slot("padded", C187),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G199,
+        gates: G201,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8794,20 +8860,20 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C47),
             slot("aligned", C54),
-            slot("m8n16", C184),
-            slot("x4", C183),
+            slot("m8n16", C185),
+            slot("x4", C184),
             optional("ss", C86),
-            slot("b8x16", C185),
-            slot("padded", C186),
+            slot("b8x16", C186),
+            slot("padded", C187),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G199,
+        gates: G201,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8818,21 +8884,21 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C47),
             slot("aligned", C54),
-            slot("m16n16", C187),
-            slot("x1", C179),
-            slot("trans", C180),
+            slot("m16n16", C188),
+            slot("x1", C180),
+            slot("trans", C181),
             optional("ss", C86),
-            slot("b8x16", C185),
-            slot("padded", C186),
+            slot("b8x16", C186),
+            slot("padded", C187),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G201,
+        gates: G203,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8843,21 +8909,21 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C47),
             slot("aligned", C54),
-            slot("m16n16", C187),
-            slot("x2", C182),
-            slot("trans", C180),
+            slot("m16n16", C188),
+            slot("x2", C183),
+            slot("trans", C181),
             optional("ss", C86),
-            slot("b8x16", C185),
-            slot("padded", C186),
+            slot("b8x16", C186),
+            slot("padded", C187),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G201,
+        gates: G203,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8868,20 +8934,20 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C47),
             slot("aligned", C54),
-            slot("m16n16", C187),
-            slot("x1", C179),
-            slot("trans", C180),
+            slot("m16n16", C188),
+            slot("x1", C180),
+            slot("trans", C181),
             optional("ss", C86),
-            slot("b8", C188),
+            slot("b8", C189),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G202,
+        gates: G204,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8892,20 +8958,20 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C47),
             slot("aligned", C54),
-            slot("m16n16", C187),
-            slot("x2", C182),
-            slot("trans", C180),
+            slot("m16n16", C188),
+            slot("x2", C183),
+            slot("trans", C181),
             optional("ss", C86),
-            slot("b8", C188),
+            slot("b8", C189),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G202,
+        gates: G204,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8913,7 +8979,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Ldu,
         syntax: "ldu{.global}{.vec}.memory_type d.vec+, [a]",
         section: "9.7.9.10",
-        slots: &[optional("global", C23), optional("vec", C42), slot("memory_type", C168)],
+        slots: &[optional("global", C23), optional("vec", C42), slot("memory_type", C169)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8921,17 +8987,17 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M5)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::HasNot(M5)], then: Consequence::Gates(G189) },
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
         ],
-        gates: G203,
+        gates: G205,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
     },
@@ -8943,7 +9009,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G204) }],
+        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G206) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::lg2_approx"),
@@ -8963,7 +9029,7 @@ pub static FORMS: &[Form] = &[
             read("immLut", Kind::Immediate, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G205,
+        gates: G207,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -8971,7 +9037,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Lop3,
         syntax: "lop3.BoolOp.b32 d|p, a, b, c, immLut<imm>, {!}q",
         section: "9.7.8.6",
-        slots: &[slot("BoolOp", C189), slot("b32", C6)],
+        slots: &[slot("BoolOp", C190), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8983,7 +9049,7 @@ pub static FORMS: &[Form] = &[
             read("q", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G206,
+        gates: G208,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -9000,8 +9066,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::HasNot(M31)], then: Consequence::Default(Mod::Rn, G207) }],
-        gates: G208,
+        rules: &[Rule { when: &[Condition::HasNot(M31)], then: Consequence::Default(Mod::Rn, G209) }],
+        gates: G210,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
     },
@@ -9018,7 +9084,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G209) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G211) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
@@ -9027,7 +9093,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad,
         syntax: "mad.mode.type d, a, b, c",
         section: "9.7.1.4",
-        slots: &[slot("mode", C190), slot("type", C146)],
+        slots: &[slot("mode", C191), slot("type", C146)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9045,7 +9111,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad,
         syntax: "mad.wide.type d:wide(type), a, b, c:wide(type)",
         section: "9.7.1.4",
-        slots: &[slot("wide", C191), slot("type", C192)],
+        slots: &[slot("wide", C192), slot("type", C193)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9063,7 +9129,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad,
         syntax: "mad.hi.sat.s32 d, a, b, c",
         section: "9.7.1.4",
-        slots: &[slot("hi", C193), slot("sat", C8), slot("s32", C13)],
+        slots: &[slot("hi", C194), slot("sat", C8), slot("s32", C13)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9081,7 +9147,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad,
         syntax: "mad.mode.cc.type d, a, b, c",
         section: "9.7.2.5",
-        slots: &[slot("mode", C190), slot("cc", C14), slot("type", C15)],
+        slots: &[slot("mode", C191), slot("cc", C14), slot("type", C15)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9091,7 +9157,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G14) }],
-        gates: G210,
+        gates: G212,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::mad"),
     },
@@ -9099,7 +9165,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad24,
         syntax: "mad24.mode.type d, a, b, c",
         section: "9.7.1.6",
-        slots: &[slot("mode", C190), slot("type", C148)],
+        slots: &[slot("mode", C191), slot("type", C148)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9117,7 +9183,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad24,
         syntax: "mad24.hi.sat.s32 d, a, b, c",
         section: "9.7.1.6",
-        slots: &[slot("hi", C193), slot("sat", C8), slot("s32", C13)],
+        slots: &[slot("hi", C194), slot("sat", C8), slot("s32", C13)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9135,7 +9201,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Madc,
         syntax: "madc.mode.type d, a, b, c",
         section: "9.7.2.6",
-        slots: &[slot("mode", C190), slot("type", C15)],
+        slots: &[slot("mode", C191), slot("type", C15)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9145,7 +9211,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G211,
+        gates: G213,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::madc"),
     },
@@ -9153,7 +9219,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Madc,
         syntax: "madc.mode.cc.type d, a, b, c",
         section: "9.7.2.6",
-        slots: &[slot("mode", C190), slot("cc", C14), slot("type", C15)],
+        slots: &[slot("mode", C191), slot("cc", C14), slot("type", C15)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9163,7 +9229,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G14) }],
-        gates: G211,
+        gates: G213,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::madc"),
     },
@@ -9180,7 +9246,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G212,
+        gates: G214,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mapa),
     },
@@ -9188,7 +9254,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Match,
         syntax: "match.any.sync.type d:b32, a, membermask:b32",
         section: "9.7.13.10",
-        slots: &[slot("any", C194), slot("sync", C47), slot("type", C30)],
+        slots: &[slot("any", C195), slot("sync", C47), slot("type", C30)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -9197,7 +9263,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G213,
+        gates: G215,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -9205,7 +9271,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Match,
         syntax: "match.all.sync.type d[|p]:b32, a, membermask:b32",
         section: "9.7.13.10",
-        slots: &[slot("all", C195), slot("sync", C47), slot("type", C30)],
+        slots: &[slot("all", C196), slot("sync", C47), slot("type", C30)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -9214,7 +9280,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G213,
+        gates: G215,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -9222,7 +9288,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.ftz}{.NaN}.f32 d, a, b",
         section: "9.7.3.12",
-        slots: &[optional("ftz", C0), optional("NaN", C196), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C197), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9241,9 +9307,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.3.12",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C196),
-            slot("xorsign", C197),
-            slot("abs", C198),
+            optional("NaN", C197),
+            slot("xorsign", C198),
+            slot("abs", C199),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -9279,7 +9345,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.ftz}{.NaN}{.abs}.f32 d, a, b, c",
         section: "9.7.3.12",
-        slots: &[optional("ftz", C0), optional("NaN", C196), optional("abs", C198), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C197), optional("abs", C199), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9289,7 +9355,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G217,
+        gates: G219,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::max3"),
     },
@@ -9297,7 +9363,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.ftz}{.NaN}.half d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("ftz", C0), optional("NaN", C196), slot("half", C3)],
+        slots: &[optional("ftz", C0), optional("NaN", C197), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9305,7 +9371,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G218) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G220) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
@@ -9316,9 +9382,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.4.8",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C196),
-            slot("xorsign", C197),
-            slot("abs", C198),
+            optional("NaN", C197),
+            slot("xorsign", C198),
+            slot("abs", C199),
             slot("half", C3),
         ],
         ignored: T0,
@@ -9328,7 +9394,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G218) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G220) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
@@ -9337,7 +9403,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.NaN}.bf d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("NaN", C196), slot("bf", C4)],
+        slots: &[optional("NaN", C197), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9354,7 +9420,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.NaN}.xorsign.abs.bf d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("NaN", C196), slot("xorsign", C197), slot("abs", C198), slot("bf", C4)],
+        slots: &[optional("NaN", C197), slot("xorsign", C198), slot("abs", C199), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9371,7 +9437,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max.type d, a, b",
         section: "9.7.1.13",
-        slots: &[slot("type", C199)],
+        slots: &[slot("type", C200)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9388,7 +9454,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.relu}.type d, a, b",
         section: "9.7.1.13",
-        slots: &[optional("relu", C127), slot("type", C200)],
+        slots: &[optional("relu", C127), slot("type", C201)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9396,7 +9462,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G221) }],
+        rules: &[Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G223) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
@@ -9405,7 +9471,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.init{.cta_space}.b64 [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.9",
-        slots: &[slot("init", C201), optional("cta_space", C86), slot("b64", C87)],
+        slots: &[slot("init", C202), optional("cta_space", C86), slot("b64", C87)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9413,7 +9479,7 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
         rules: &[],
-        gates: G222,
+        gates: G224,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9421,12 +9487,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.inval{.cta_space}.b64 [a]",
         section: "9.7.13.15.10",
-        slots: &[slot("inval", C202), optional("cta_space", C86), slot("b64", C87)],
+        slots: &[slot("inval", C203), optional("cta_space", C86), slot("b64", C87)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G223,
+        gates: G225,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9434,12 +9500,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.expect_tx{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.11",
-        slots: &[slot("expect_tx", C203), optional("any_shared", C204), slot("b64", C87)],
+        slots: &[slot("expect_tx", C204), optional("any_shared", C205), slot("b64", C87)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G224) }],
-        gates: G225,
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G226) }],
+        gates: G227,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9448,17 +9514,17 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.expect_tx.relaxed.block_scope{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.11",
         slots: &[
-            slot("expect_tx", C203),
-            slot("relaxed", C174),
-            slot("block_scope", C205),
-            optional("any_shared", C204),
+            slot("expect_tx", C204),
+            slot("relaxed", C206),
+            slot("block_scope", C207),
+            optional("any_shared", C205),
             slot("b64", C87),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G224) }],
-        gates: G225,
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G226) }],
+        gates: G227,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9466,12 +9532,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.complete_tx{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.12",
-        slots: &[slot("complete_tx", C206), optional("any_shared", C204), slot("b64", C87)],
+        slots: &[slot("complete_tx", C208), optional("any_shared", C205), slot("b64", C87)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G224) }],
-        gates: G226,
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G226) }],
+        gates: G228,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9480,17 +9546,17 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.complete_tx.relaxed.block_scope{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.12",
         slots: &[
-            slot("complete_tx", C206),
-            slot("relaxed", C174),
-            slot("block_scope", C205),
-            optional("any_shared", C204),
+            slot("complete_tx", C208),
+            slot("relaxed", C206),
+            slot("block_scope", C207),
+            optional("any_shared", C205),
             slot("b64", C87),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G224) }],
-        gates: G226,
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G226) }],
+        gates: G228,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9498,15 +9564,18 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive{.any_shared}.b64 d:b64, [a]",
         section: "9.7.13.15.13",
-        slots: &[slot("arrive", C48), optional("any_shared", C204), slot("b64", C87)],
+        slots: &[slot("arrive", C48), optional("any_shared", C205), slot("b64", C87)],
         ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G224) }],
-        gates: G227,
+        rules: &[
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G229) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G226) },
+        ],
+        gates: G230,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9516,9 +9585,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C48),
-            slot("arrive_order", C207),
-            slot("block_scope", C205),
-            optional("any_shared", C204),
+            slot("arrive_order", C209),
+            slot("block_scope", C207),
+            optional("any_shared", C205),
             slot("b64", C87),
         ],
         ignored: &[],
@@ -9527,40 +9596,44 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G224) }],
-        gates: G227,
+        rules: &[
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G229) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G226) },
+        ],
+        gates: G230,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
         opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive{.any_shared}.b64 d:b64, [a], count<in 1..1048575>:u32",
+        syntax: "mbarrier.arrive{.any_shared}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.13",
-        slots: &[slot("arrive", C48), optional("any_shared", C204), slot("b64", C87)],
+        slots: &[slot("arrive", C48), optional("any_shared", C205), slot("b64", C87)],
         ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
-            read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
+            read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M49)], then: Consequence::Gates(G230) },
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G224) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G229) },
+            Rule { when: &[Condition::HasNot(M49)], then: Consequence::Gates(G233) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G226) },
         ],
-        gates: G227,
+        gates: G230,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
         opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive.arrive_order.block_scope{.any_shared}.b64 d:b64, [a], count<in 1..1048575>:u32",
+        syntax: "mbarrier.arrive.arrive_order.block_scope{.any_shared}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C48),
-            slot("arrive_order", C207),
-            slot("block_scope", C205),
-            optional("any_shared", C204),
+            slot("arrive_order", C209),
+            slot("block_scope", C207),
+            optional("any_shared", C205),
             slot("b64", C87),
         ],
         ignored: &[],
@@ -9568,40 +9641,41 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
-            read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
+            read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M49)], then: Consequence::Gates(G230) },
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G224) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G229) },
+            Rule { when: &[Condition::HasNot(M49)], then: Consequence::Gates(G233) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G226) },
         ],
-        gates: G227,
+        gates: G230,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
         opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive.noComplete{.cta_space}.b64 d:b64, [a], count<in 1..1048575>:u32",
+        syntax: "mbarrier.arrive.noComplete{.cta_space}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.13",
-        slots: &[slot("arrive", C48), slot("noComplete", C208), optional("cta_space", C86), slot("b64", C87)],
+        slots: &[slot("arrive", C48), slot("noComplete", C210), optional("cta_space", C86), slot("b64", C87)],
         ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
-            read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
+            read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
-        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G231) }],
-        gates: G227,
+        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G234) }],
+        gates: G235,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
         opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive.noComplete.release.cta{.cta_space}.b64 d:b64, [a], count<in 1..1048575>:u32",
+        syntax: "mbarrier.arrive.noComplete.release.cta{.cta_space}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C48),
-            slot("noComplete", C208),
+            slot("noComplete", C210),
             slot("release", C153),
             slot("cta", C46),
             optional("cta_space", C86),
@@ -9612,10 +9686,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
-            read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
+            read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
-        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G231) }],
-        gates: G227,
+        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G234) }],
+        gates: G235,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9625,8 +9699,8 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C48),
-            slot("expect_tx", C203),
-            optional("any_shared", C204),
+            slot("expect_tx", C204),
+            optional("any_shared", C205),
             slot("b64", C87),
         ],
         ignored: &[],
@@ -9636,8 +9710,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G224) }],
-        gates: G232,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G226) }],
+        gates: G236,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9647,10 +9721,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C48),
-            slot("expect_tx", C203),
-            slot("arrive_order", C209),
-            slot("block_scope", C205),
-            optional("any_shared", C204),
+            slot("expect_tx", C204),
+            slot("arrive_order", C211),
+            slot("block_scope", C207),
+            optional("any_shared", C205),
             slot("b64", C87),
         ],
         ignored: &[],
@@ -9660,8 +9734,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G224) }],
-        gates: G232,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G226) }],
+        gates: G236,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9669,15 +9743,18 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive_drop{.any_shared}.b64 d:b64, [a]",
         section: "9.7.13.15.14",
-        slots: &[slot("arrive_drop", C210), optional("any_shared", C204), slot("b64", C87)],
+        slots: &[slot("arrive_drop", C212), optional("any_shared", C205), slot("b64", C87)],
         ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G224) }],
-        gates: G235,
+        rules: &[
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G229) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G226) },
+        ],
+        gates: G239,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9686,10 +9763,10 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.any_shared}.b64 d:b64, [a]",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C210),
-            slot("arrive_order", C211),
-            slot("block_scope", C205),
-            optional("any_shared", C204),
+            slot("arrive_drop", C212),
+            slot("arrive_order", C213),
+            slot("block_scope", C207),
+            optional("any_shared", C205),
             slot("b64", C87),
         ],
         ignored: &[],
@@ -9698,40 +9775,44 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G224) }],
-        gates: G235,
+        rules: &[
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G229) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G226) },
+        ],
+        gates: G239,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
         opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive_drop{.any_shared}.b64 d:b64, [a], count<in 1..1048575>:u32",
+        syntax: "mbarrier.arrive_drop{.any_shared}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.14",
-        slots: &[slot("arrive_drop", C210), optional("any_shared", C204), slot("b64", C87)],
+        slots: &[slot("arrive_drop", C212), optional("any_shared", C205), slot("b64", C87)],
         ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
-            read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
+            read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M49)], then: Consequence::Gates(G238) },
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G224) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G229) },
+            Rule { when: &[Condition::HasNot(M49)], then: Consequence::Gates(G242) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G226) },
         ],
-        gates: G235,
+        gates: G239,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
         opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.any_shared}.b64 d:b64, [a], count<in 1..1048575>:u32",
+        syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.any_shared}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C210),
-            slot("arrive_order", C211),
-            slot("block_scope", C205),
-            optional("any_shared", C204),
+            slot("arrive_drop", C212),
+            slot("arrive_order", C213),
+            slot("block_scope", C207),
+            optional("any_shared", C205),
             slot("b64", C87),
         ],
         ignored: &[],
@@ -9739,23 +9820,24 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
-            read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
+            read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M49)], then: Consequence::Gates(G238) },
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G224) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G229) },
+            Rule { when: &[Condition::HasNot(M49)], then: Consequence::Gates(G242) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G226) },
         ],
-        gates: G235,
+        gates: G239,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
         opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive_drop.noComplete{.cta_space}.b64 d:b64, [a], count<in 1..1048575>:u32",
+        syntax: "mbarrier.arrive_drop.noComplete{.cta_space}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C210),
-            slot("noComplete", C208),
+            slot("arrive_drop", C212),
+            slot("noComplete", C210),
             optional("cta_space", C86),
             slot("b64", C87),
         ],
@@ -9764,20 +9846,20 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
-            read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
+            read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
-        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G239) }],
-        gates: G235,
+        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G243) }],
+        gates: G244,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
         opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive_drop.noComplete.release.cta{.cta_space}.b64 d:b64, [a], count<in 1..1048575>:u32",
+        syntax: "mbarrier.arrive_drop.noComplete.release.cta{.cta_space}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C210),
-            slot("noComplete", C208),
+            slot("arrive_drop", C212),
+            slot("noComplete", C210),
             slot("release", C153),
             slot("cta", C46),
             optional("cta_space", C86),
@@ -9788,10 +9870,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
             read("a", Kind::Address, Ty::None),
-            read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
+            read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
-        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G239) }],
-        gates: G235,
+        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G243) }],
+        gates: G244,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9800,9 +9882,9 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.expect_tx{.any_shared}.b64 d:b64, [a], tx:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C210),
-            slot("expect_tx", C203),
-            optional("any_shared", C204),
+            slot("arrive_drop", C212),
+            slot("expect_tx", C204),
+            optional("any_shared", C205),
             slot("b64", C87),
         ],
         ignored: &[],
@@ -9812,8 +9894,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G224) }],
-        gates: G240,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G226) }],
+        gates: G245,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9822,11 +9904,11 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.expect_tx.arrive_order.block_scope{.any_shared}.b64 d:b64, [a], tx:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C210),
-            slot("expect_tx", C203),
-            slot("arrive_order", C212),
-            slot("block_scope", C205),
-            optional("any_shared", C204),
+            slot("arrive_drop", C212),
+            slot("expect_tx", C204),
+            slot("arrive_order", C214),
+            slot("block_scope", C207),
+            optional("any_shared", C205),
             slot("b64", C87),
         ],
         ignored: &[],
@@ -9836,8 +9918,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G224) }],
-        gates: G240,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G226) }],
+        gates: G245,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9845,7 +9927,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.test_wait{.cta_space}.b64 d:pred, [a], state:b64",
         section: "9.7.13.15.16",
-        slots: &[slot("test_wait", C213), optional("cta_space", C86), slot("b64", C87)],
+        slots: &[slot("test_wait", C215), optional("cta_space", C86), slot("b64", C87)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9853,8 +9935,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G224) }],
-        gates: G243,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G226) }],
+        gates: G248,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9863,9 +9945,9 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.test_wait.wait_order.block_scope{.cta_space}.b64 d:pred, [a], state:b64",
         section: "9.7.13.15.16",
         slots: &[
-            slot("test_wait", C213),
-            slot("wait_order", C214),
-            slot("block_scope", C205),
+            slot("test_wait", C215),
+            slot("wait_order", C216),
+            slot("block_scope", C207),
             optional("cta_space", C86),
             slot("b64", C87),
         ],
@@ -9876,8 +9958,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G224) }],
-        gates: G243,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G226) }],
+        gates: G248,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9885,7 +9967,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.test_wait.parity{.cta_space}.b64 d:pred, [a], parity:u32",
         section: "9.7.13.15.16",
-        slots: &[slot("test_wait", C213), slot("parity", C215), optional("cta_space", C86), slot("b64", C87)],
+        slots: &[slot("test_wait", C215), slot("parity", C217), optional("cta_space", C86), slot("b64", C87)],
         ignored: &[],
         head: 2,
         operands: &[
@@ -9893,8 +9975,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G224) }],
-        gates: G246,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G226) }],
+        gates: G251,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9903,10 +9985,10 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.test_wait.parity.wait_order.block_scope{.cta_space}.b64 d:pred, [a], parity:u32",
         section: "9.7.13.15.16",
         slots: &[
-            slot("test_wait", C213),
-            slot("parity", C215),
-            slot("wait_order", C216),
-            slot("block_scope", C205),
+            slot("test_wait", C215),
+            slot("parity", C217),
+            slot("wait_order", C218),
+            slot("block_scope", C207),
             optional("cta_space", C86),
             slot("b64", C87),
         ],
@@ -9917,8 +9999,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G224) }],
-        gates: G246,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G226) }],
+        gates: G251,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9926,7 +10008,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.try_wait{.cta_space}.b64 d:pred, [a], state:b64{, time:u32}",
         section: "9.7.13.15.16",
-        slots: &[slot("try_wait", C217), optional("cta_space", C86), slot("b64", C87)],
+        slots: &[slot("try_wait", C219), optional("cta_space", C86), slot("b64", C87)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9935,8 +10017,8 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G224) }],
-        gates: G249,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G226) }],
+        gates: G254,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9945,9 +10027,9 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.try_wait.wait_order.block_scope{.cta_space}.b64 d:pred, [a], state:b64{, time:u32}",
         section: "9.7.13.15.16",
         slots: &[
-            slot("try_wait", C217),
-            slot("wait_order", C218),
-            slot("block_scope", C205),
+            slot("try_wait", C219),
+            slot("wait_order", C220),
+            slot("block_scope", C207),
             optional("cta_space", C86),
             slot("b64", C87),
         ],
@@ -9959,8 +10041,8 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G224) }],
-        gates: G249,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G226) }],
+        gates: G254,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9968,7 +10050,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.try_wait.parity{.cta_space}.b64 d:pred, [a], parity:u32{, time:u32}",
         section: "9.7.13.15.16",
-        slots: &[slot("try_wait", C217), slot("parity", C215), optional("cta_space", C86), slot("b64", C87)],
+        slots: &[slot("try_wait", C219), slot("parity", C217), optional("cta_space", C86), slot("b64", C87)],
         ignored: &[],
         head: 2,
         operands: &[
@@ -9977,8 +10059,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G224) }],
-        gates: G252,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G226) }],
+        gates: G257,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9987,10 +10069,10 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.try_wait.parity.wait_order.block_scope{.cta_space}.b64 d:pred, [a], parity:u32{, time:u32}",
         section: "9.7.13.15.16",
         slots: &[
-            slot("try_wait", C217),
-            slot("parity", C215),
-            slot("wait_order", C219),
-            slot("block_scope", C205),
+            slot("try_wait", C219),
+            slot("parity", C217),
+            slot("wait_order", C221),
+            slot("block_scope", C207),
             optional("cta_space", C86),
             slot("b64", C87),
         ],
@@ -10002,8 +10084,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G224) }],
-        gates: G252,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G226) }],
+        gates: G257,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10011,7 +10093,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.pending_count.b64 d:u32, state:b64",
         section: "9.7.13.15.15",
-        slots: &[slot("pending_count", C220), slot("b64", C87)],
+        slots: &[slot("pending_count", C222), slot("b64", C87)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10019,7 +10101,7 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G255,
+        gates: G260,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10027,12 +10109,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Membar,
         syntax: "membar.level",
         section: "9.7.13.4",
-        slots: &[slot("level", C221)],
+        slots: &[slot("level", C223)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G257,
+        gates: G262,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -10040,12 +10122,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Membar,
         syntax: "membar.proxy.proxykind",
         section: "9.7.13.4",
-        slots: &[slot("proxy", C156), slot("proxykind", C222)],
+        slots: &[slot("proxy", C156), slot("proxykind", C224)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G258,
+        gates: G263,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -10053,7 +10135,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.ftz}{.NaN}.f32 d, a, b",
         section: "9.7.3.11",
-        slots: &[optional("ftz", C0), optional("NaN", C196), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C197), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10072,9 +10154,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.3.11",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C196),
-            slot("xorsign", C197),
-            slot("abs", C198),
+            optional("NaN", C197),
+            slot("xorsign", C198),
+            slot("abs", C199),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -10110,7 +10192,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.ftz}{.NaN}{.abs}.f32 d, a, b, c",
         section: "9.7.3.11",
-        slots: &[optional("ftz", C0), optional("NaN", C196), optional("abs", C198), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C197), optional("abs", C199), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10120,7 +10202,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G259,
+        gates: G264,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::min3"),
     },
@@ -10128,7 +10210,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.ftz}{.NaN}.half d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("ftz", C0), optional("NaN", C196), slot("half", C3)],
+        slots: &[optional("ftz", C0), optional("NaN", C197), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10136,7 +10218,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G260) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G265) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
@@ -10147,9 +10229,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.4.7",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C196),
-            slot("xorsign", C197),
-            slot("abs", C198),
+            optional("NaN", C197),
+            slot("xorsign", C198),
+            slot("abs", C199),
             slot("half", C3),
         ],
         ignored: T0,
@@ -10159,7 +10241,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G260) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G265) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
@@ -10168,7 +10250,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.NaN}.bf d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("NaN", C196), slot("bf", C4)],
+        slots: &[optional("NaN", C197), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10185,7 +10267,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.NaN}.xorsign.abs.bf d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("NaN", C196), slot("xorsign", C197), slot("abs", C198), slot("bf", C4)],
+        slots: &[optional("NaN", C197), slot("xorsign", C198), slot("abs", C199), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10202,7 +10284,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min.type d, a, b",
         section: "9.7.1.12",
-        slots: &[slot("type", C223)],
+        slots: &[slot("type", C225)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10219,7 +10301,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.relu}.type d, a, b",
         section: "9.7.1.12",
-        slots: &[optional("relu", C127), slot("type", C224)],
+        slots: &[optional("relu", C127), slot("type", C226)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10227,7 +10309,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G263) }],
+        rules: &[Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G268) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
@@ -10239,13 +10321,13 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C47),
             slot("aligned", C54),
-            slot("m8n8k4", C225),
-            slot("alayout", C226),
-            slot("blayout", C226),
-            slot("dtype", C227),
+            slot("m8n8k4", C227),
+            slot("alayout", C228),
+            slot("blayout", C228),
+            slot("dtype", C229),
             slot("atype", C124),
             slot("btype", C124),
-            slot("ctype", C227),
+            slot("ctype", C229),
         ],
         ignored: &[],
         head: 0,
@@ -10256,10 +10338,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[Rule {
-            when: &[Condition::TypeIn(3, T38)],
-            then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
+            when: &[Condition::TypeIn(3, T39)],
+            then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
         }],
-        gates: G264,
+        gates: G269,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10270,13 +10352,13 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C47),
             slot("aligned", C54),
-            slot("shape", C228),
-            slot("row", C229),
-            slot("col", C230),
-            slot("dtype", C227),
+            slot("shape", C230),
+            slot("row", C231),
+            slot("col", C232),
+            slot("dtype", C229),
             slot("atype", C124),
             slot("btype", C124),
-            slot("ctype", C227),
+            slot("ctype", C229),
         ],
         ignored: &[],
         head: 0,
@@ -10287,18 +10369,18 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G265) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G266) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G271) },
             Rule {
-                when: &[Condition::TypeIn(3, T38)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
+                when: &[Condition::TypeIn(3, T39)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(3, T8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G267,
+        gates: G272,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10309,9 +10391,9 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C47),
             slot("aligned", C54),
-            slot("shape", C228),
-            slot("row", C229),
-            slot("col", C230),
+            slot("shape", C230),
+            slot("row", C231),
+            slot("col", C232),
             slot("dtype", C1),
             slot("atype", C125),
             slot("btype", C125),
@@ -10326,10 +10408,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G268) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G266) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G273) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G271) },
         ],
-        gates: G267,
+        gates: G272,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10340,9 +10422,9 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C47),
             slot("aligned", C54),
-            slot("shape", C231),
-            slot("row", C229),
-            slot("col", C230),
+            slot("shape", C233),
+            slot("row", C231),
+            slot("col", C232),
             slot("dtype", C1),
             slot("atype", C130),
             slot("btype", C130),
@@ -10357,11 +10439,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G269) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G268) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G266) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G274) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G273) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G271) },
         ],
-        gates: G267,
+        gates: G272,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10372,9 +10454,9 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C47),
             slot("aligned", C54),
-            slot("shape", C232),
-            slot("row", C229),
-            slot("col", C230),
+            slot("shape", C234),
+            slot("row", C231),
+            slot("col", C232),
             optional("rnd", C7),
             slot("dtype", C2),
             slot("atype", C2),
@@ -10390,45 +10472,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G270) },
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G271) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G272) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G273) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G275) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G276) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G277) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G278) },
         ],
-        gates: G267,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mma),
-    },
-    Form {
-        opcode: Opcode::Mma,
-        syntax: "mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
-        section: "9.7.14.5.14",
-        slots: &[
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("shape", C233),
-            slot("row", C229),
-            slot("col", C230),
-            optional("satfinite", C128),
-            slot("dtype", C13),
-            slot("atype", C234),
-            slot("btype", C234),
-            slot("ctype", C13),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G274) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G266) },
-            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G275) },
-        ],
-        gates: G267,
+        gates: G272,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10440,8 +10489,8 @@ pub static FORMS: &[Form] = &[
             slot("sync", C47),
             slot("aligned", C54),
             slot("shape", C235),
-            slot("row", C229),
-            slot("col", C230),
+            slot("row", C231),
+            slot("col", C232),
             optional("satfinite", C128),
             slot("dtype", C13),
             slot("atype", C236),
@@ -10457,11 +10506,44 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G276) },
-            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G275) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G277) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G279) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G271) },
+            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G280) },
         ],
-        gates: G267,
+        gates: G272,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: Opcode::Mma,
+        syntax: "mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("shape", C237),
+            slot("row", C231),
+            slot("col", C232),
+            optional("satfinite", C128),
+            slot("dtype", C13),
+            slot("atype", C238),
+            slot("btype", C238),
+            slot("ctype", C13),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G281) },
+            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G280) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G282) },
+        ],
+        gates: G272,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10472,14 +10554,14 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C47),
             slot("aligned", C54),
-            slot("shape", C237),
-            slot("row", C229),
-            slot("col", C230),
+            slot("shape", C239),
+            slot("row", C231),
+            slot("col", C232),
             slot("dtype", C13),
-            slot("atype", C238),
-            slot("btype", C238),
+            slot("atype", C240),
+            slot("btype", C240),
             slot("ctype", C13),
-            slot("bitOp", C239),
+            slot("bitOp", C241),
             slot("popc", C50),
         ],
         ignored: &[],
@@ -10491,12 +10573,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G279) },
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G280) },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G281) },
-            Rule { when: &[Condition::Has(M63)], then: Consequence::Gates(G282) },
+            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G284) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G285) },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G286) },
+            Rule { when: &[Condition::Has(M63)], then: Consequence::Gates(G287) },
         ],
-        gates: G267,
+        gates: G272,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10507,55 +10589,14 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C47),
             slot("aligned", C54),
-            slot("shape", C240),
-            slot("row", C229),
-            slot("col", C230),
-            optional("kind::f8f6f4", C241),
-            slot("dtype", C227),
-            slot("atype", C242),
-            slot("btype", C242),
-            slot("ctype", C227),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G284) },
-            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G285) },
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G286) },
-            Rule {
-                when: &[Condition::TypeIn(3, T38)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::TypeIn(3, T8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
-            },
-        ],
-        gates: G287,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mma),
-    },
-    Form {
-        opcode: Opcode::Mma,
-        syntax: "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
-        section: "9.7.14.5.14",
-        slots: &[
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8k32", C243),
-            slot("row", C229),
-            slot("col", C230),
-            slot("kind::f8f6f4", C241),
-            slot("dtype", C227),
+            slot("shape", C242),
+            slot("row", C231),
+            slot("col", C232),
+            optional("kind::f8f6f4", C243),
+            slot("dtype", C229),
             slot("atype", C244),
             slot("btype", C244),
-            slot("ctype", C227),
+            slot("ctype", C229),
         ],
         ignored: &[],
         head: 0,
@@ -10566,393 +10607,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G286) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G289) },
+            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G290) },
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G291) },
             Rule {
-                when: &[Condition::TypeIn(3, T38)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::TypeIn(3, T8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
-            },
-        ],
-        gates: G288,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mma),
-    },
-    Form {
-        opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..3>:u32",
-        section: "9.7.14.5.14",
-        slots: &[
-            slot("sparse", C245),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8k16", C246),
-            slot("row", C229),
-            slot("col", C230),
-            slot("dtype", C227),
-            slot("atype", C124),
-            slot("btype", C124),
-            slot("ctype", C227),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
-            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
-        ],
-        rules: &[
-            Rule {
-                when: &[Condition::TypeIn(3, T38)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::TypeIn(3, T8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
-            },
-        ],
-        gates: G290,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mma),
-    },
-    Form {
-        opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k32.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
-        section: "9.7.14.5.14",
-        slots: &[
-            slot("sparse", C245),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8k32", C243),
-            slot("row", C229),
-            slot("col", C230),
-            slot("dtype", C227),
-            slot("atype", C124),
-            slot("btype", C124),
-            slot("ctype", C227),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
-            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
-        ],
-        rules: &[
-            Rule {
-                when: &[Condition::TypeIn(3, T38)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::TypeIn(3, T8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
-            },
-        ],
-        gates: G290,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mma),
-    },
-    Form {
-        opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..3>:u32",
-        section: "9.7.14.5.14",
-        slots: &[
-            slot("sparse", C245),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8k16", C246),
-            slot("row", C229),
-            slot("col", C230),
-            slot("dtype", C1),
-            slot("atype", C125),
-            slot("btype", C125),
-            slot("ctype", C1),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
-            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
-        ],
-        rules: &[],
-        gates: G290,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mma),
-    },
-    Form {
-        opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k32.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
-        section: "9.7.14.5.14",
-        slots: &[
-            slot("sparse", C245),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8k32", C243),
-            slot("row", C229),
-            slot("col", C230),
-            slot("dtype", C1),
-            slot("atype", C125),
-            slot("btype", C125),
-            slot("ctype", C1),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
-            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
-        ],
-        rules: &[],
-        gates: G290,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mma),
-    },
-    Form {
-        opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k8.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..3>:u32",
-        section: "9.7.14.5.14",
-        slots: &[
-            slot("sparse", C245),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8k8", C247),
-            slot("row", C229),
-            slot("col", C230),
-            slot("dtype", C1),
-            slot("atype", C130),
-            slot("btype", C130),
-            slot("ctype", C1),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
-            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
-        ],
-        rules: &[],
-        gates: G290,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mma),
-    },
-    Form {
-        opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
-        section: "9.7.14.5.14",
-        slots: &[
-            slot("sparse", C245),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8k16", C246),
-            slot("row", C229),
-            slot("col", C230),
-            slot("dtype", C1),
-            slot("atype", C130),
-            slot("btype", C130),
-            slot("ctype", C1),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
-            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
-        ],
-        rules: &[],
-        gates: G290,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mma),
-    },
-    Form {
-        opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k32.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
-        section: "9.7.14.5.14",
-        slots: &[
-            slot("sparse", C245),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8k32", C243),
-            slot("row", C229),
-            slot("col", C230),
-            optional("satfinite", C128),
-            slot("dtype", C13),
-            slot("atype", C234),
-            slot("btype", C234),
-            slot("ctype", C13),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
-            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
-        ],
-        rules: &[],
-        gates: G290,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mma),
-    },
-    Form {
-        opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
-        section: "9.7.14.5.14",
-        slots: &[
-            slot("sparse", C245),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8k64", C248),
-            slot("row", C229),
-            slot("col", C230),
-            optional("satfinite", C128),
-            slot("dtype", C13),
-            slot("atype", C234),
-            slot("btype", C234),
-            slot("ctype", C13),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
-            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
-        ],
-        rules: &[],
-        gates: G290,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mma),
-    },
-    Form {
-        opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
-        section: "9.7.14.5.14",
-        slots: &[
-            slot("sparse", C245),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8k64", C248),
-            slot("row", C229),
-            slot("col", C230),
-            optional("satfinite", C128),
-            slot("dtype", C13),
-            slot("atype", C236),
-            slot("btype", C236),
-            slot("ctype", C13),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
-            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
-        ],
-        rules: &[],
-        gates: G290,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mma),
-    },
-    Form {
-        opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k128.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
-        section: "9.7.14.5.14",
-        slots: &[
-            slot("sparse", C245),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8k128", C249),
-            slot("row", C229),
-            slot("col", C230),
-            optional("satfinite", C128),
-            slot("dtype", C13),
-            slot("atype", C236),
-            slot("btype", C236),
-            slot("ctype", C13),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
-            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
-        ],
-        rules: &[],
-        gates: G290,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mma),
-    },
-    Form {
-        opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.kind::f8f6f4}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
-        section: "9.7.14.5.14",
-        slots: &[
-            slot("sparse", C245),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8k64", C248),
-            slot("row", C229),
-            slot("col", C230),
-            optional("kind::f8f6f4", C241),
-            slot("dtype", C227),
-            slot("atype", C242),
-            slot("btype", C242),
-            slot("ctype", C227),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
-            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
-        ],
-        rules: &[
-            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G291) },
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G286) },
-            Rule {
-                when: &[Condition::TypeIn(0, T8)],
-                then: Consequence::Needs(&[Condition::Has(M65)], Fault::Illegal(M66)),
-            },
-            Rule {
-                when: &[Condition::Has(M64)],
-                then: Consequence::Needs(&[Condition::Has(M65)], Fault::Illegal(M66)),
-            },
-            Rule {
-                when: &[Condition::TypeIn(3, T38)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
+                when: &[Condition::TypeIn(3, T39)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(3, T8)],
@@ -10965,20 +10625,442 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mma,
+        syntax: "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8k32", C245),
+            slot("row", C231),
+            slot("col", C232),
+            slot("kind::f8f6f4", C243),
+            slot("dtype", C229),
+            slot("atype", C246),
+            slot("btype", C246),
+            slot("ctype", C229),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G291) },
+            Rule {
+                when: &[Condition::TypeIn(3, T39)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::TypeIn(3, T8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
+            },
+        ],
+        gates: G293,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: Opcode::Mma,
+        syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..3>:u32",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sparse", C247),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8k16", C248),
+            slot("row", C231),
+            slot("col", C232),
+            slot("dtype", C229),
+            slot("atype", C124),
+            slot("btype", C124),
+            slot("ctype", C229),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
+            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::TypeIn(3, T39)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::TypeIn(3, T8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
+            },
+        ],
+        gates: G295,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: Opcode::Mma,
+        syntax: "mma.sparse.sync.aligned.m16n8k32.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sparse", C247),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8k32", C245),
+            slot("row", C231),
+            slot("col", C232),
+            slot("dtype", C229),
+            slot("atype", C124),
+            slot("btype", C124),
+            slot("ctype", C229),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
+            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::TypeIn(3, T39)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::TypeIn(3, T8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
+            },
+        ],
+        gates: G295,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: Opcode::Mma,
+        syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..3>:u32",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sparse", C247),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8k16", C248),
+            slot("row", C231),
+            slot("col", C232),
+            slot("dtype", C1),
+            slot("atype", C125),
+            slot("btype", C125),
+            slot("ctype", C1),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
+            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
+        ],
+        rules: &[],
+        gates: G295,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: Opcode::Mma,
+        syntax: "mma.sparse.sync.aligned.m16n8k32.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sparse", C247),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8k32", C245),
+            slot("row", C231),
+            slot("col", C232),
+            slot("dtype", C1),
+            slot("atype", C125),
+            slot("btype", C125),
+            slot("ctype", C1),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
+            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
+        ],
+        rules: &[],
+        gates: G295,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: Opcode::Mma,
+        syntax: "mma.sparse.sync.aligned.m16n8k8.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..3>:u32",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sparse", C247),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8k8", C249),
+            slot("row", C231),
+            slot("col", C232),
+            slot("dtype", C1),
+            slot("atype", C130),
+            slot("btype", C130),
+            slot("ctype", C1),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
+            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
+        ],
+        rules: &[],
+        gates: G295,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: Opcode::Mma,
+        syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sparse", C247),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8k16", C248),
+            slot("row", C231),
+            slot("col", C232),
+            slot("dtype", C1),
+            slot("atype", C130),
+            slot("btype", C130),
+            slot("ctype", C1),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
+            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
+        ],
+        rules: &[],
+        gates: G295,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: Opcode::Mma,
+        syntax: "mma.sparse.sync.aligned.m16n8k32.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sparse", C247),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8k32", C245),
+            slot("row", C231),
+            slot("col", C232),
+            optional("satfinite", C128),
+            slot("dtype", C13),
+            slot("atype", C236),
+            slot("btype", C236),
+            slot("ctype", C13),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
+            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
+        ],
+        rules: &[],
+        gates: G295,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: Opcode::Mma,
+        syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sparse", C247),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8k64", C250),
+            slot("row", C231),
+            slot("col", C232),
+            optional("satfinite", C128),
+            slot("dtype", C13),
+            slot("atype", C236),
+            slot("btype", C236),
+            slot("ctype", C13),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
+            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
+        ],
+        rules: &[],
+        gates: G295,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: Opcode::Mma,
+        syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sparse", C247),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8k64", C250),
+            slot("row", C231),
+            slot("col", C232),
+            optional("satfinite", C128),
+            slot("dtype", C13),
+            slot("atype", C238),
+            slot("btype", C238),
+            slot("ctype", C13),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
+            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
+        ],
+        rules: &[],
+        gates: G295,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: Opcode::Mma,
+        syntax: "mma.sparse.sync.aligned.m16n8k128.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sparse", C247),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8k128", C251),
+            slot("row", C231),
+            slot("col", C232),
+            optional("satfinite", C128),
+            slot("dtype", C13),
+            slot("atype", C238),
+            slot("btype", C238),
+            slot("ctype", C13),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
+            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
+        ],
+        rules: &[],
+        gates: G295,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: Opcode::Mma,
+        syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.kind::f8f6f4}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sparse", C247),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("m16n8k64", C250),
+            slot("row", C231),
+            slot("col", C232),
+            optional("kind::f8f6f4", C243),
+            slot("dtype", C229),
+            slot("atype", C244),
+            slot("btype", C244),
+            slot("ctype", C229),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
+            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
+        ],
+        rules: &[
+            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G296) },
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G291) },
+            Rule {
+                when: &[Condition::TypeIn(0, T8)],
+                then: Consequence::Needs(&[Condition::Has(M65)], Fault::Illegal(M66)),
+            },
+            Rule {
+                when: &[Condition::Has(M64)],
+                then: Consequence::Needs(&[Condition::Has(M65)], Fault::Illegal(M66)),
+            },
+            Rule {
+                when: &[Condition::TypeIn(3, T39)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::TypeIn(3, T8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
+            },
+        ],
+        gates: G297,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: Opcode::Mma,
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C250),
+            slot("sp::ordered_metadata", C252),
             slot("sync", C47),
             slot("aligned", C54),
-            slot("m16n8k64", C248),
-            slot("row", C229),
-            slot("col", C230),
-            slot("kind::f8f6f4", C241),
-            slot("dtype", C227),
-            slot("atype", C244),
-            slot("btype", C244),
-            slot("ctype", C227),
+            slot("m16n8k64", C250),
+            slot("row", C231),
+            slot("col", C232),
+            slot("kind::f8f6f4", C243),
+            slot("dtype", C229),
+            slot("atype", C246),
+            slot("btype", C246),
+            slot("ctype", C229),
         ],
         ignored: &[],
         head: 0,
@@ -10992,15 +11074,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(3, T38)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
+                when: &[Condition::TypeIn(3, T39)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(3, T8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G288,
+        gates: G293,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11011,17 +11093,17 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C47),
             slot("aligned", C54),
-            slot("m16n8k64", C248),
-            slot("row", C229),
-            slot("col", C230),
-            slot("kind::mxf4", C251),
-            slot("block_scale", C252),
-            optional("scale_vec::2X", C253),
+            slot("m16n8k64", C250),
+            slot("row", C231),
+            slot("col", C232),
+            slot("kind::mxf4", C253),
+            slot("block_scale", C254),
+            optional("scale_vec::2X", C255),
             slot("dtype", C1),
-            slot("atype", C254),
-            slot("btype", C254),
+            slot("atype", C256),
+            slot("btype", C256),
             slot("ctype", C1),
-            slot("stype", C255),
+            slot("stype", C257),
         ],
         ignored: &[],
         head: 0,
@@ -11036,7 +11118,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G296,
+        gates: G301,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11047,17 +11129,17 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C47),
             slot("aligned", C54),
-            slot("m16n8k64", C248),
-            slot("row", C229),
-            slot("col", C230),
-            slot("kind::mxf4nvf4", C256),
-            slot("block_scale", C252),
-            slot("scale_vec_size", C257),
+            slot("m16n8k64", C250),
+            slot("row", C231),
+            slot("col", C232),
+            slot("kind::mxf4nvf4", C258),
+            slot("block_scale", C254),
+            slot("scale_vec_size", C259),
             slot("dtype", C1),
-            slot("atype", C254),
-            slot("btype", C254),
+            slot("atype", C256),
+            slot("btype", C256),
             slot("ctype", C1),
-            slot("stype", C258),
+            slot("stype", C260),
         ],
         ignored: &[],
         head: 0,
@@ -11074,11 +11156,11 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M67)],
-                then: Consequence::Needs(&[Condition::TypeIn(4, T39)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(4, T40)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M68), Condition::TypeIn(4, T39)], then: Consequence::Gates(G299) },
+            Rule { when: &[Condition::Has(M68), Condition::TypeIn(4, T40)], then: Consequence::Gates(G304) },
         ],
-        gates: G296,
+        gates: G301,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11089,17 +11171,17 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C47),
             slot("aligned", C54),
-            slot("m16n8k32", C243),
-            slot("row", C229),
-            slot("col", C230),
-            slot("kind::mxf8f6f4", C259),
-            slot("block_scale", C252),
-            optional("scale_vec::1X", C260),
+            slot("m16n8k32", C245),
+            slot("row", C231),
+            slot("col", C232),
+            slot("kind::mxf8f6f4", C261),
+            slot("block_scale", C254),
+            optional("scale_vec::1X", C262),
             slot("dtype", C1),
-            slot("atype", C244),
-            slot("btype", C244),
+            slot("atype", C246),
+            slot("btype", C246),
             slot("ctype", C1),
-            slot("stype", C255),
+            slot("stype", C257),
         ],
         ignored: &[],
         head: 0,
@@ -11114,7 +11196,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G296,
+        gates: G301,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11123,20 +11205,20 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4.block_scale{.scale_vec::2X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C250),
+            slot("sp::ordered_metadata", C252),
             slot("sync", C47),
             slot("aligned", C54),
-            slot("m16n8k128", C249),
-            slot("row", C229),
-            slot("col", C230),
-            slot("kind::mxf4", C251),
-            slot("block_scale", C252),
-            optional("scale_vec::2X", C253),
+            slot("m16n8k128", C251),
+            slot("row", C231),
+            slot("col", C232),
+            slot("kind::mxf4", C253),
+            slot("block_scale", C254),
+            optional("scale_vec::2X", C255),
             slot("dtype", C1),
-            slot("atype", C254),
-            slot("btype", C254),
+            slot("atype", C256),
+            slot("btype", C256),
             slot("ctype", C1),
-            slot("stype", C255),
+            slot("stype", C257),
         ],
         ignored: &[],
         head: 0,
@@ -11153,7 +11235,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G302,
+        gates: G307,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11162,20 +11244,20 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4nvf4.block_scale.scale_vec_size.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C250),
+            slot("sp::ordered_metadata", C252),
             slot("sync", C47),
             slot("aligned", C54),
-            slot("m16n8k128", C249),
-            slot("row", C229),
-            slot("col", C230),
-            slot("kind::mxf4nvf4", C256),
-            slot("block_scale", C252),
-            slot("scale_vec_size", C257),
+            slot("m16n8k128", C251),
+            slot("row", C231),
+            slot("col", C232),
+            slot("kind::mxf4nvf4", C258),
+            slot("block_scale", C254),
+            slot("scale_vec_size", C259),
             slot("dtype", C1),
-            slot("atype", C254),
-            slot("btype", C254),
+            slot("atype", C256),
+            slot("btype", C256),
             slot("ctype", C1),
-            slot("stype", C258),
+            slot("stype", C260),
         ],
         ignored: &[],
         head: 0,
@@ -11194,11 +11276,11 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M67)],
-                then: Consequence::Needs(&[Condition::TypeIn(4, T39)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(4, T40)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M68), Condition::TypeIn(4, T39)], then: Consequence::Gates(G299) },
+            Rule { when: &[Condition::Has(M68), Condition::TypeIn(4, T40)], then: Consequence::Gates(G304) },
         ],
-        gates: G302,
+        gates: G307,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11207,20 +11289,20 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale{.scale_vec::1X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C250),
+            slot("sp::ordered_metadata", C252),
             slot("sync", C47),
             slot("aligned", C54),
-            slot("m16n8k64", C248),
-            slot("row", C229),
-            slot("col", C230),
-            slot("kind::mxf8f6f4", C259),
-            slot("block_scale", C252),
-            optional("scale_vec::1X", C260),
+            slot("m16n8k64", C250),
+            slot("row", C231),
+            slot("col", C232),
+            slot("kind::mxf8f6f4", C261),
+            slot("block_scale", C254),
+            optional("scale_vec::1X", C262),
             slot("dtype", C1),
-            slot("atype", C244),
-            slot("btype", C244),
+            slot("atype", C246),
+            slot("btype", C246),
             slot("ctype", C1),
-            slot("stype", C255),
+            slot("stype", C257),
         ],
         ignored: &[],
         head: 0,
@@ -11237,7 +11319,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G296,
+        gates: G301,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11245,7 +11327,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mov,
         syntax: "mov.type d<unpack>, a<pack>",
         section: "9.7.9.3",
-        slots: &[slot("type", C261)],
+        slots: &[slot("type", C263)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::MovDestination, Ty::Pick(0)), read("a", Kind::MovSource, Ty::Pick(0))],
@@ -11258,7 +11340,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mov,
         syntax: "mov.vec.type d.vec, a.vec",
         section: "9.7.9.3",
-        slots: &[slot("vec", C42), slot("type", C262)],
+        slots: &[slot("vec", C42), slot("type", C264)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -11266,7 +11348,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
+            when: &[Condition::Has(M37), Condition::TypeIn(0, T37)],
             then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
         }],
         gates: &[],
@@ -11280,9 +11362,9 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C47),
             slot("aligned", C54),
-            slot("m8n8", C178),
-            slot("trans", C180),
-            slot("b16", C181),
+            slot("m8n8", C179),
+            slot("trans", C181),
+            slot("b16", C182),
         ],
         ignored: &[],
         head: 0,
@@ -11291,7 +11373,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G303,
+        gates: G308,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MovMatrix),
     },
@@ -11307,7 +11389,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G304) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G309) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -11325,7 +11407,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G305,
+        gates: G310,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
     },
@@ -11341,7 +11423,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G306) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G311) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -11367,7 +11449,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul,
         syntax: "mul{.rn}.bhalf d, a, b",
         section: "9.7.4.3",
-        slots: &[optional("rn", C10), slot("bhalf", C263)],
+        slots: &[optional("rn", C10), slot("bhalf", C265)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11384,7 +11466,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul,
         syntax: "mul.mode.type d, a, b",
         section: "9.7.1.3",
-        slots: &[slot("mode", C190), slot("type", C146)],
+        slots: &[slot("mode", C191), slot("type", C146)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -11401,7 +11483,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul,
         syntax: "mul.wide.type d:wide(type), a, b",
         section: "9.7.1.3",
-        slots: &[slot("wide", C191), slot("type", C192)],
+        slots: &[slot("wide", C192), slot("type", C193)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -11427,7 +11509,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G309,
+        gates: G314,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::mul_narrow"),
     },
@@ -11444,7 +11526,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G309,
+        gates: G314,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::mul_narrow"),
     },
@@ -11461,7 +11543,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)),
         ],
         rules: &[],
-        gates: G309,
+        gates: G314,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::mul"),
     },
@@ -11478,7 +11560,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)),
         ],
         rules: &[],
-        gates: G309,
+        gates: G314,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::mul"),
     },
@@ -11486,7 +11568,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul24,
         syntax: "mul24.mode.type d, a, b",
         section: "9.7.1.5",
-        slots: &[slot("mode", C190), slot("type", C148)],
+        slots: &[slot("mode", C191), slot("type", C148)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -11504,13 +11586,13 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce{.weak}{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C264),
-            optional("weak", C165),
+            slot("ld_reduce", C266),
+            optional("weak", C166),
             optional("global", C23),
-            slot("op", C265),
-            slot("type", C266),
+            slot("op", C267),
+            slot("type", C268),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Address, Ty::None)],
         rules: &[
@@ -11520,14 +11602,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T40)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Types),
             },
         ],
-        gates: G310,
+        gates: G315,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11536,14 +11618,14 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.relaxed.scope{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C264),
-            slot("relaxed", C174),
+            slot("ld_reduce", C266),
+            slot("relaxed", C206),
             slot("scope", C26),
             optional("global", C23),
-            slot("op", C265),
-            slot("type", C266),
+            slot("op", C267),
+            slot("type", C268),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Address, Ty::None)],
         rules: &[
@@ -11553,14 +11635,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T40)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Types),
             },
         ],
-        gates: G310,
+        gates: G315,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11569,14 +11651,14 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.acquire.scope{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C264),
+            slot("ld_reduce", C266),
             slot("acquire", C58),
             slot("scope", C26),
             optional("global", C23),
-            slot("op", C265),
-            slot("type", C266),
+            slot("op", C267),
+            slot("type", C268),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Address, Ty::None)],
         rules: &[
@@ -11586,14 +11668,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T40)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Types),
             },
         ],
-        gates: G310,
+        gates: G315,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11602,25 +11684,25 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce{.weak}{.global}.op{.acc}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C264),
-            optional("weak", C165),
+            slot("ld_reduce", C266),
+            optional("weak", C166),
             optional("global", C23),
-            slot("op", C267),
-            optional("acc", C268),
+            slot("op", C269),
+            optional("acc", C270),
             optional("wide_vec", C44),
-            slot("type", C269),
+            slot("type", C271),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector),
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G317) },
+            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G322) },
             Rule {
                 when: &[Condition::Has(M69)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M69)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Illegal(M69)),
             },
             Rule {
                 when: &[Condition::Has(M69)],
@@ -11632,34 +11714,34 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Illegal(M70)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M70)),
             },
             Rule {
                 when: &[Condition::Has(M70)],
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Illegal(M70)),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T43)],
+                when: &[Condition::TypeIn(0, T44)],
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T44)],
+                when: &[Condition::TypeIn(0, T45)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Illegal(M8)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Illegal(M8)),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
         ],
-        gates: G310,
+        gates: G315,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11668,26 +11750,26 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.relaxed.scope{.global}.op{.acc}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C264),
-            slot("relaxed", C174),
+            slot("ld_reduce", C266),
+            slot("relaxed", C206),
             slot("scope", C26),
             optional("global", C23),
-            slot("op", C267),
-            optional("acc", C268),
+            slot("op", C269),
+            optional("acc", C270),
             optional("wide_vec", C44),
-            slot("type", C269),
+            slot("type", C271),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector),
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G317) },
+            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G322) },
             Rule {
                 when: &[Condition::Has(M69)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M69)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Illegal(M69)),
             },
             Rule {
                 when: &[Condition::Has(M69)],
@@ -11699,34 +11781,34 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Illegal(M70)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M70)),
             },
             Rule {
                 when: &[Condition::Has(M70)],
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Illegal(M70)),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T43)],
+                when: &[Condition::TypeIn(0, T44)],
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T44)],
+                when: &[Condition::TypeIn(0, T45)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Illegal(M8)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Illegal(M8)),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
         ],
-        gates: G310,
+        gates: G315,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11735,26 +11817,26 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.acquire.scope{.global}.op{.acc}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C264),
+            slot("ld_reduce", C266),
             slot("acquire", C58),
             slot("scope", C26),
             optional("global", C23),
-            slot("op", C267),
-            optional("acc", C268),
+            slot("op", C269),
+            optional("acc", C270),
             optional("wide_vec", C44),
-            slot("type", C269),
+            slot("type", C271),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector),
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G317) },
+            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G322) },
             Rule {
                 when: &[Condition::Has(M69)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M69)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Illegal(M69)),
             },
             Rule {
                 when: &[Condition::Has(M69)],
@@ -11766,34 +11848,34 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Illegal(M70)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M70)),
             },
             Rule {
                 when: &[Condition::Has(M70)],
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Illegal(M70)),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T43)],
+                when: &[Condition::TypeIn(0, T44)],
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T44)],
+                when: &[Condition::TypeIn(0, T45)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Illegal(M8)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Illegal(M8)),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
         ],
-        gates: G310,
+        gates: G315,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11802,13 +11884,13 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st{.weak}{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C270),
-            optional("weak", C165),
+            slot("st", C272),
+            optional("weak", C166),
             optional("global", C23),
             optional("wide_vec", C44),
-            slot("type", C271),
+            slot("type", C273),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[
             read("a", Kind::Address, Ty::None),
@@ -11816,27 +11898,27 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(0, T43)],
+                when: &[Condition::TypeIn(0, T44)],
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T44)],
+                when: &[Condition::TypeIn(0, T45)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Illegal(M8)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Illegal(M8)),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T16)],
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
         ],
-        gates: G318,
+        gates: G323,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -11845,14 +11927,14 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st.relaxed.scope{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C270),
-            slot("relaxed", C174),
+            slot("st", C272),
+            slot("relaxed", C206),
             slot("scope", C26),
             optional("global", C23),
             optional("wide_vec", C44),
-            slot("type", C271),
+            slot("type", C273),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[
             read("a", Kind::Address, Ty::None),
@@ -11860,27 +11942,27 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(0, T43)],
+                when: &[Condition::TypeIn(0, T44)],
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T44)],
+                when: &[Condition::TypeIn(0, T45)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Illegal(M8)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Illegal(M8)),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T16)],
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
         ],
-        gates: G318,
+        gates: G323,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -11889,14 +11971,14 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st.release.scope{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C270),
+            slot("st", C272),
             slot("release", C153),
             slot("scope", C26),
             optional("global", C23),
             optional("wide_vec", C44),
-            slot("type", C271),
+            slot("type", C273),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[
             read("a", Kind::Address, Ty::None),
@@ -11904,27 +11986,27 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(0, T43)],
+                when: &[Condition::TypeIn(0, T44)],
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T44)],
+                when: &[Condition::TypeIn(0, T45)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Illegal(M8)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Illegal(M8)),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T16)],
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
         ],
-        gates: G318,
+        gates: G323,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -11935,11 +12017,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("red", C49),
             optional("global", C23),
-            slot("op", C265),
+            slot("op", C267),
             optional("wide_vec", C44),
-            slot("type", C272),
+            slot("type", C274),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[
             read("a", Kind::Address, Ty::None),
@@ -11948,14 +12030,14 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Illegal(M8)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Illegal(M8)),
             },
             Rule {
                 when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M7), Condition::TypeIn(0, T49)],
+                when: &[Condition::Has(M7), Condition::TypeIn(0, T50)],
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
@@ -11968,14 +12050,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T51)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T51)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T52)], Fault::Types),
             },
         ],
-        gates: G319,
+        gates: G324,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -11985,14 +12067,14 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.14",
         slots: &[
             slot("red", C49),
-            slot("relaxed", C174),
+            slot("relaxed", C206),
             slot("scope", C26),
             optional("global", C23),
-            slot("op", C265),
+            slot("op", C267),
             optional("wide_vec", C44),
-            slot("type", C272),
+            slot("type", C274),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[
             read("a", Kind::Address, Ty::None),
@@ -12001,14 +12083,14 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Illegal(M8)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Illegal(M8)),
             },
             Rule {
                 when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M7), Condition::TypeIn(0, T49)],
+                when: &[Condition::Has(M7), Condition::TypeIn(0, T50)],
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
@@ -12021,14 +12103,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T51)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T51)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T52)], Fault::Types),
             },
         ],
-        gates: G319,
+        gates: G324,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -12041,11 +12123,11 @@ pub static FORMS: &[Form] = &[
             slot("release", C153),
             slot("scope", C26),
             optional("global", C23),
-            slot("op", C265),
+            slot("op", C267),
             optional("wide_vec", C44),
-            slot("type", C272),
+            slot("type", C274),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[
             read("a", Kind::Address, Ty::None),
@@ -12054,14 +12136,14 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Illegal(M8)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Illegal(M8)),
             },
             Rule {
                 when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M7), Condition::TypeIn(0, T49)],
+                when: &[Condition::Has(M7), Condition::TypeIn(0, T50)],
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
@@ -12074,14 +12156,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T51)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T51)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T52)], Fault::Types),
             },
         ],
-        gates: G319,
+        gates: G324,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -12094,7 +12176,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Source, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G320,
+        gates: G325,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Nanosleep),
     },
@@ -12132,7 +12214,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G321) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G326) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::neg"),
@@ -12202,7 +12284,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 15)],
         rules: &[],
-        gates: G322,
+        gates: G327,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -12210,12 +12292,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Pmevent,
         syntax: "pmevent.mask a<imm 0..65535>:u32",
         section: "9.7.19.3",
-        slots: &[slot("mask", C273)],
+        slots: &[slot("mask", C275)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 65535)],
         rules: &[],
-        gates: G323,
+        gates: G328,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -12228,7 +12310,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G324,
+        gates: G329,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::popc"),
     },
@@ -12236,12 +12318,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prefetch,
         syntax: "prefetch{.space}.level [a]",
         section: "9.7.9.15",
-        slots: &[optional("space", C274), slot("level", C275)],
+        slots: &[optional("space", C276), slot("level", C277)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G325,
+        gates: G330,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -12249,12 +12331,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prefetch,
         syntax: "prefetch{.global}.priority [a]",
         section: "9.7.9.15",
-        slots: &[optional("global", C23), slot("priority", C276)],
+        slots: &[optional("global", C23), slot("priority", C278)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G325,
+        gates: G330,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -12262,12 +12344,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prefetch,
         syntax: "prefetch{.tensormap_space}.tensormap [a]",
         section: "9.7.9.15",
-        slots: &[optional("tensormap_space", C277), slot("tensormap", C278)],
+        slots: &[optional("tensormap_space", C279), slot("tensormap", C280)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G325,
+        gates: G330,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -12275,12 +12357,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prefetchu,
         syntax: "prefetchu.L1 [a]",
         section: "9.7.9.15",
-        slots: &[slot("L1", C279)],
+        slots: &[slot("L1", C281)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G328,
+        gates: G333,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -12288,7 +12370,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prmt,
         syntax: "prmt.b32{.mode} d, a, b, c",
         section: "9.7.9.7",
-        slots: &[slot("b32", C6), optional("mode", C280)],
+        slots: &[slot("b32", C6), optional("mode", C282)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12298,7 +12380,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G329,
+        gates: G334,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::prmt"),
     },
@@ -12310,7 +12392,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G330) }],
+        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G335) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
@@ -12324,8 +12406,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G331) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G336) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G337) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -12339,7 +12421,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M32)], then: Consequence::Gates(G333) }],
+        rules: &[Rule { when: &[Condition::HasNot(M32)], then: Consequence::Gates(G338) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -12353,7 +12435,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G334,
+        gates: G339,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
     },
@@ -12362,7 +12444,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.bitwise{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C281),
+            optional("red_sem", C283),
             optional("scope", C26),
             optional("atom_space", C27),
             slot("bitwise", C28),
@@ -12387,7 +12469,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G335,
+        gates: G340,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12396,7 +12478,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C281),
+            optional("red_sem", C283),
             optional("scope", C26),
             optional("atom_space", C27),
             slot("add", C35),
@@ -12423,7 +12505,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G335,
+        gates: G340,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12432,7 +12514,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add{.noftz}{.cache_hint}.f32 [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C281),
+            optional("red_sem", C283),
             optional("scope", C26),
             optional("atom_space", C27),
             slot("add", C35),
@@ -12452,13 +12534,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G336) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G341) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G337,
+        gates: G342,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12467,7 +12549,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add.noftz{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C281),
+            optional("red_sem", C283),
             optional("scope", C26),
             optional("atom_space", C27),
             slot("add", C35),
@@ -12492,7 +12574,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G335,
+        gates: G340,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12501,7 +12583,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.step{.cache_hint}.u32 [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C281),
+            optional("red_sem", C283),
             optional("scope", C26),
             optional("atom_space", C27),
             slot("step", C39),
@@ -12525,7 +12607,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G335,
+        gates: G340,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12534,7 +12616,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.minmax{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C281),
+            optional("red_sem", C283),
             optional("scope", C26),
             optional("atom_space", C27),
             slot("minmax", C41),
@@ -12559,7 +12641,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G335,
+        gates: G340,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12568,7 +12650,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.add{.noftz}{.cache_hint}.vec.f32 [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C281),
+            optional("red_sem", C283),
             optional("scope", C26),
             optional("global", C23),
             slot("add", C35),
@@ -12590,10 +12672,10 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
             Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G45) },
-            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G338) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G336) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G341) },
         ],
-        gates: G335,
+        gates: G340,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12602,7 +12684,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C281),
+            optional("red_sem", C283),
             optional("scope", C26),
             optional("global", C23),
             slot("op", C43),
@@ -12624,11 +12706,11 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
             Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G45) },
-            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G338) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G343) },
             Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T8)], then: Consequence::Gates(G38) },
             Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T9)], then: Consequence::Gates(G47) },
         ],
-        gates: G335,
+        gates: G340,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12637,7 +12719,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C281),
+            optional("red_sem", C283),
             optional("scope", C26),
             optional("global", C23),
             slot("op", C43),
@@ -12659,11 +12741,11 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
             Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G45) },
-            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G338) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G343) },
             Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T10)], then: Consequence::Gates(G42) },
             Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T11)], then: Consequence::Gates(G47) },
         ],
-        gates: G335,
+        gates: G340,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12673,12 +12755,12 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.8",
         slots: &[
             slot("async", C65),
-            slot("relaxed", C174),
+            slot("relaxed", C206),
             slot("cluster", C55),
             optional("shared::cluster", C90),
             slot("bulk_mbarrier", C67),
             slot("reduction", C95),
-            slot("type", C282),
+            slot("type", C284),
         ],
         ignored: &[],
         head: 1,
@@ -12690,7 +12772,7 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M16)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M17)],
@@ -12698,14 +12780,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T40)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Types),
             },
         ],
-        gates: G339,
+        gates: G344,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreAsync),
     },
@@ -12715,9 +12797,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.8",
         slots: &[
             slot("async", C65),
-            optional("mmio", C173),
+            optional("mmio", C174),
             slot("release", C153),
-            slot("async_scope", C283),
+            slot("async_scope", C285),
             optional("global", C23),
             slot("add", C35),
             slot("type", C15),
@@ -12726,14 +12808,14 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G340) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G345) },
             Rule {
                 when: &[Condition::Has(M71)],
                 then: Consequence::Needs(&[Condition::Has(M72)], Fault::Illegal(M71)),
             },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G341) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G346) },
         ],
-        gates: G339,
+        gates: G344,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12750,7 +12832,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G342,
+        gates: G347,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -12767,7 +12849,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G342,
+        gates: G347,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -12778,8 +12860,8 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C47),
             slot("op", C41),
-            optional("abs", C198),
-            optional("NaN", C196),
+            optional("abs", C199),
+            optional("NaN", C197),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -12790,7 +12872,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G343,
+        gates: G348,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -12832,7 +12914,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G344) }],
+        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G349) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
@@ -12845,7 +12927,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G344) }],
+        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G349) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
@@ -12859,7 +12941,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G345,
+        gates: G350,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
     },
@@ -12885,7 +12967,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Selp,
         syntax: "selp.type d, a, b, {!}c",
         section: "9.7.6.3",
-        slots: &[slot("type", C262)],
+        slots: &[slot("type", C264)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12903,7 +12985,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.stype d, a, b",
         section: "9.7.6.1",
-        slots: &[slot("CmpOp", C284), optional("ftz", C0), slot("dtype", C285), slot("stype", C262)],
+        slots: &[slot("CmpOp", C286), optional("ftz", C0), slot("dtype", C287), slot("stype", C264)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12914,19 +12996,19 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M26)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M26)),
             },
             Rule {
                 when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T52)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T53)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M75)],
+                when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M75)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T55)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -12938,11 +13020,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.stype d, a, b, {!}c",
         section: "9.7.6.1",
         slots: &[
-            slot("CmpOp", C284),
+            slot("CmpOp", C286),
             slot("BoolOp", C28),
             optional("ftz", C0),
-            slot("dtype", C285),
-            slot("stype", C262),
+            slot("dtype", C287),
+            slot("stype", C264),
         ],
         ignored: T0,
         head: 0,
@@ -12955,19 +13037,19 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M26)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M26)),
             },
             Rule {
                 when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T52)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T53)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M75)],
+                when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M75)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T55)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -12978,7 +13060,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.type d, a<reg>, b<reg>",
         section: "9.7.6.1",
-        slots: &[slot("CmpOp", C284), slot("type", C286)],
+        slots: &[slot("CmpOp", C286), slot("type", C288)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12989,14 +13071,14 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T55)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T56)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M75)],
                 then: Consequence::Needs(&[Condition::HasNot(M75)], Fault::Comparison),
             },
         ],
-        gates: G346,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("compare::set"),
     },
@@ -13004,7 +13086,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.f16.stype d, a, b",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C284), optional("ftz", C0), slot("f16", C124), slot("stype", C287)],
+        slots: &[slot("CmpOp", C286), optional("ftz", C0), slot("f16", C124), slot("stype", C289)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13015,19 +13097,19 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T56)], Fault::Illegal(M26)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T57)], Fault::Illegal(M26)),
             },
             Rule {
                 when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T52)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T53)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M74)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T57)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T58)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T58)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T59)], Fault::Comparison),
             },
         ],
         gates: G1,
@@ -13039,11 +13121,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.f16.stype d, a, b, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C284),
+            slot("CmpOp", C286),
             slot("BoolOp", C28),
             optional("ftz", C0),
             slot("f16", C124),
-            slot("stype", C287),
+            slot("stype", C289),
         ],
         ignored: T0,
         head: 0,
@@ -13056,19 +13138,19 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T56)], Fault::Illegal(M26)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T57)], Fault::Illegal(M26)),
             },
             Rule {
                 when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T52)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T53)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M74)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T57)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T58)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T58)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T59)], Fault::Comparison),
             },
         ],
         gates: G1,
@@ -13079,7 +13161,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.bf16.stype d, a, b",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C284), slot("bf16", C125), slot("stype", C288)],
+        slots: &[slot("CmpOp", C286), slot("bf16", C125), slot("stype", C290)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13090,18 +13172,18 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T52)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T53)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M74)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T59)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T60)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T60)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T61)], Fault::Comparison),
             },
         ],
-        gates: G347,
+        gates: G352,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -13109,7 +13191,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.bf16.stype d, a, b, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C284), slot("BoolOp", C28), slot("bf16", C125), slot("stype", C288)],
+        slots: &[slot("CmpOp", C286), slot("BoolOp", C28), slot("bf16", C125), slot("stype", C290)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13121,18 +13203,18 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T52)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T53)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M74)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T59)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T60)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T60)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T61)], Fault::Comparison),
             },
         ],
-        gates: G347,
+        gates: G352,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -13140,7 +13222,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.f16 d, a:f16, b:f16",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C284), optional("ftz", C0), slot("dtype", C289), slot("f16", C124)],
+        slots: &[slot("CmpOp", C286), optional("ftz", C0), slot("dtype", C291), slot("f16", C124)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13152,7 +13234,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M73)],
             then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
-        gates: G348,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -13161,10 +13243,10 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16 d, a:f16, b:f16, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C284),
+            slot("CmpOp", C286),
             slot("BoolOp", C28),
             optional("ftz", C0),
-            slot("dtype", C289),
+            slot("dtype", C291),
             slot("f16", C124),
         ],
         ignored: T0,
@@ -13179,7 +13261,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M73)],
             then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
-        gates: G348,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -13187,7 +13269,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.dtype.bf16 d, a:bf16, b:bf16",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C284), slot("dtype", C289), slot("bf16", C125)],
+        slots: &[slot("CmpOp", C286), slot("dtype", C291), slot("bf16", C125)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13199,7 +13281,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M73)],
             then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
-        gates: G347,
+        gates: G352,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -13207,7 +13289,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.dtype.bf16 d, a:bf16, b:bf16, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C284), slot("BoolOp", C28), slot("dtype", C289), slot("bf16", C125)],
+        slots: &[slot("CmpOp", C286), slot("BoolOp", C28), slot("dtype", C291), slot("bf16", C125)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13220,7 +13302,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M73)],
             then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
-        gates: G347,
+        gates: G352,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -13228,7 +13310,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C284), optional("ftz", C0), slot("dtype", C290), slot("f16x2", C20)],
+        slots: &[slot("CmpOp", C286), optional("ftz", C0), slot("dtype", C292), slot("f16x2", C20)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13241,7 +13323,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M73)],
                 then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T18)], then: Consequence::Gates(G349) },
+            Rule { when: &[Condition::TypeIn(0, T19)], then: Consequence::Gates(G354) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -13252,10 +13334,10 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C284),
+            slot("CmpOp", C286),
             slot("BoolOp", C28),
             optional("ftz", C0),
-            slot("dtype", C290),
+            slot("dtype", C292),
             slot("f16x2", C20),
         ],
         ignored: T0,
@@ -13271,7 +13353,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M73)],
                 then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T18)], then: Consequence::Gates(G349) },
+            Rule { when: &[Condition::TypeIn(0, T19)], then: Consequence::Gates(G354) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -13281,7 +13363,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C284), slot("dtype", C291), slot("bf16x2", C19)],
+        slots: &[slot("CmpOp", C286), slot("dtype", C293), slot("bf16x2", C19)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13293,7 +13375,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M73)],
             then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
-        gates: G350,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -13301,7 +13383,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C284), slot("BoolOp", C28), slot("dtype", C291), slot("bf16x2", C19)],
+        slots: &[slot("CmpOp", C286), slot("BoolOp", C28), slot("dtype", C293), slot("bf16x2", C19)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13314,7 +13396,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M73)],
             then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
-        gates: G350,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -13322,7 +13404,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setmaxnreg,
         syntax: "setmaxnreg.action.sync.aligned.u32 a<imm 24..256>",
         section: "9.7.19.5",
-        slots: &[slot("action", C292), slot("sync", C47), slot("aligned", C54), slot("u32", C40)],
+        slots: &[slot("action", C294), slot("sync", C47), slot("aligned", C54), slot("u32", C40)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Immediate, Ty::Pick(0)).range(24, 256)],
@@ -13335,7 +13417,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.type p[|q], a, b",
         section: "9.7.6.2",
-        slots: &[slot("CmpOp", C284), optional("ftz", C0), slot("type", C262)],
+        slots: &[slot("CmpOp", C286), optional("ftz", C0), slot("type", C264)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13346,19 +13428,19 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M26)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Illegal(M26)),
             },
             Rule {
                 when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T52)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M75)],
+                when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T54)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M75)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T55)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -13369,7 +13451,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.type p[|q], a, b, {!}c",
         section: "9.7.6.2",
-        slots: &[slot("CmpOp", C284), slot("BoolOp", C28), optional("ftz", C0), slot("type", C262)],
+        slots: &[slot("CmpOp", C286), slot("BoolOp", C28), optional("ftz", C0), slot("type", C264)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13381,19 +13463,19 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M26)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Illegal(M26)),
             },
             Rule {
                 when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T52)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M75)],
+                when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T54)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M75)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T55)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -13404,7 +13486,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.f16 p, a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C284), optional("ftz", C0), slot("f16", C124)],
+        slots: &[slot("CmpOp", C286), optional("ftz", C0), slot("f16", C124)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13424,7 +13506,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16 p, a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C284), slot("BoolOp", C28), optional("ftz", C0), slot("f16", C124)],
+        slots: &[slot("CmpOp", C286), slot("BoolOp", C28), optional("ftz", C0), slot("f16", C124)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13445,7 +13527,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.f16x2 p[|q], a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C284), optional("ftz", C0), slot("f16x2", C20)],
+        slots: &[slot("CmpOp", C286), optional("ftz", C0), slot("f16x2", C20)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13465,7 +13547,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C284), slot("BoolOp", C28), optional("ftz", C0), slot("f16x2", C20)],
+        slots: &[slot("CmpOp", C286), slot("BoolOp", C28), optional("ftz", C0), slot("f16x2", C20)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13486,7 +13568,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.bf16 p, a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C284), slot("bf16", C125)],
+        slots: &[slot("CmpOp", C286), slot("bf16", C125)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13498,7 +13580,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M73)],
             then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
-        gates: G353,
+        gates: G358,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -13506,7 +13588,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp.bf16 p, a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C284), slot("BoolOp", C28), slot("bf16", C125)],
+        slots: &[slot("CmpOp", C286), slot("BoolOp", C28), slot("bf16", C125)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13519,7 +13601,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M73)],
             then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
-        gates: G353,
+        gates: G358,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -13527,7 +13609,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.bf16x2 p[|q], a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C284), slot("bf16x2", C19)],
+        slots: &[slot("CmpOp", C286), slot("bf16x2", C19)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13539,7 +13621,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M73)],
             then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
-        gates: G354,
+        gates: G359,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -13547,7 +13629,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp.bf16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C284), slot("BoolOp", C28), slot("bf16x2", C19)],
+        slots: &[slot("CmpOp", C286), slot("BoolOp", C28), slot("bf16x2", C19)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13560,7 +13642,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M73)],
             then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
         }],
-        gates: G354,
+        gates: G359,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -13568,7 +13650,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shf,
         syntax: "shf.direction.mode.b32 d, a, b, c:u32",
         section: "9.7.8.7",
-        slots: &[slot("direction", C293), slot("mode", C61), slot("b32", C6)],
+        slots: &[slot("direction", C295), slot("mode", C61), slot("b32", C6)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -13578,7 +13660,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G355,
+        gates: G360,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::shf"),
     },
@@ -13586,7 +13668,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shfl,
         syntax: "shfl.mode.b32 d[|p], a, b:u32, c:u32",
         section: "9.7.9.5",
-        slots: &[slot("mode", C294), slot("b32", C6)],
+        slots: &[slot("mode", C296), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13596,7 +13678,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G356,
+        gates: G361,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -13604,7 +13686,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shfl,
         syntax: "shfl.sync.mode.b32 d[|p], a, b:u32, c:u32, membermask:b32",
         section: "9.7.9.6",
-        slots: &[slot("sync", C47), slot("mode", C294), slot("b32", C6)],
+        slots: &[slot("sync", C47), slot("mode", C296), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13615,7 +13697,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G357,
+        gates: G362,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -13640,7 +13722,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shr,
         syntax: "shr.type d, a, b:u32",
         section: "9.7.8.9",
-        slots: &[slot("type", C295)],
+        slots: &[slot("type", C297)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13661,7 +13743,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G358) }],
+        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G363) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sin_approx"),
@@ -13670,7 +13752,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Slct,
         syntax: "slct.dtype.s32 d, a, b, c:.s32",
         section: "9.7.6.4",
-        slots: &[slot("dtype", C262), slot("s32", C13)],
+        slots: &[slot("dtype", C264), slot("s32", C13)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13688,7 +13770,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Slct,
         syntax: "slct{.ftz}.dtype.f32 d, a, b, c:f32",
         section: "9.7.6.4",
-        slots: &[optional("ftz", C0), slot("dtype", C262), slot("f32", C1)],
+        slots: &[optional("ftz", C0), slot("dtype", C264), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13710,7 +13792,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G359) }],
+        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G364) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt_approx"),
@@ -13724,8 +13806,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G360) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G361) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G365) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G366) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -13740,8 +13822,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::HasNot(M31)], then: Consequence::Default(Mod::Rn, G359) },
-            Rule { when: &[Condition::HasNot(M32)], then: Consequence::Gates(G362) },
+            Rule { when: &[Condition::HasNot(M31)], then: Consequence::Default(Mod::Rn, G364) },
+            Rule { when: &[Condition::HasNot(M32)], then: Consequence::Gates(G367) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -13752,12 +13834,12 @@ pub static FORMS: &[Form] = &[
         syntax: "st{.weak}{.store_space}{.cop}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            optional("weak", C165),
-            optional("store_space", C296),
-            optional("cop", C297),
+            optional("weak", C166),
+            optional("store_space", C298),
+            optional("cop", C299),
             optional("cache_hint", C29),
             optional("wide_vec", C44),
-            slot("memory_type", C168),
+            slot("memory_type", C169),
         ],
         ignored: &[],
         head: 0,
@@ -13770,21 +13852,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G187) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G187) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T37)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T38)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G189) },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::TypeIn(0, T37)],
+                when: &[Condition::Has(M36), Condition::TypeIn(0, T38)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
@@ -13795,18 +13877,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M41)],
                 then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G189) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G190) },
             Rule {
                 when: &[Condition::Has(M44)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M44), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M44), Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -13822,13 +13904,13 @@ pub static FORMS: &[Form] = &[
         syntax: "st{.weak}{.store_space}{.level1_eviction}{.level2_eviction}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            optional("weak", C165),
-            optional("store_space", C296),
-            optional("level1_eviction", C298),
-            optional("level2_eviction", C170),
+            optional("weak", C166),
+            optional("store_space", C298),
+            optional("level1_eviction", C300),
+            optional("level2_eviction", C171),
             optional("cache_hint", C29),
             optional("wide_vec", C44),
-            slot("memory_type", C168),
+            slot("memory_type", C169),
         ],
         ignored: &[],
         head: 0,
@@ -13841,21 +13923,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G187) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G187) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T37)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T38)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G189) },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::TypeIn(0, T37)],
+                when: &[Condition::Has(M36), Condition::TypeIn(0, T38)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
@@ -13866,18 +13948,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M41)],
                 then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G189) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G190) },
             Rule {
                 when: &[Condition::Has(M44)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M44), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M44), Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -13893,10 +13975,10 @@ pub static FORMS: &[Form] = &[
         syntax: "st.volatile{.store_space}{.wide_vec}.memory_type [a], b.vec+",
         section: "9.7.9.11",
         slots: &[
-            slot("volatile", C171),
-            optional("store_space", C296),
+            slot("volatile", C172),
+            optional("store_space", C298),
             optional("wide_vec", C44),
-            slot("memory_type", C168),
+            slot("memory_type", C169),
         ],
         ignored: &[],
         head: 0,
@@ -13907,21 +13989,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G187) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G187) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T37)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T38)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G189) },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::TypeIn(0, T37)],
+                when: &[Condition::Has(M36), Condition::TypeIn(0, T38)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
@@ -13932,18 +14014,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M41)],
                 then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G189) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G190) },
             Rule {
                 when: &[Condition::Has(M44)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M44), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M44), Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -13959,14 +14041,14 @@ pub static FORMS: &[Form] = &[
         syntax: "st.order.scope{.shared_or_global}{.level1_eviction}{.level2_eviction}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            slot("order", C281),
+            slot("order", C283),
             slot("scope", C26),
             optional("shared_or_global", C27),
-            optional("level1_eviction", C298),
-            optional("level2_eviction", C170),
+            optional("level1_eviction", C300),
+            optional("level2_eviction", C171),
             optional("cache_hint", C29),
             optional("wide_vec", C44),
-            slot("memory_type", C168),
+            slot("memory_type", C169),
         ],
         ignored: &[],
         head: 0,
@@ -13979,21 +14061,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G187) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G187) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T37)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T38)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G189) },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::TypeIn(0, T37)],
+                when: &[Condition::Has(M36), Condition::TypeIn(0, T38)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
@@ -14004,18 +14086,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M41)],
                 then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G189) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G190) },
             Rule {
                 when: &[Condition::Has(M44)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M44), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M44), Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -14028,14 +14110,14 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::St,
-        syntax: "st.mmio.relaxed.sys{.global}.memory_type [a], b+",
+        syntax: "st.mmio.mmio_order.sys{.global}.memory_type [a], b+",
         section: "9.7.9.11",
         slots: &[
-            slot("mmio", C173),
-            slot("relaxed", C174),
-            slot("sys", C175),
+            slot("mmio", C174),
+            slot("mmio_order", C301),
+            slot("sys", C176),
             optional("global", C23),
-            slot("memory_type", C168),
+            slot("memory_type", C169),
         ],
         ignored: &[],
         head: 0,
@@ -14043,21 +14125,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T36)], then: Consequence::Gates(G187) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T37)], then: Consequence::Gates(G187) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T37)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T38)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G189) },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::TypeIn(0, T37)],
+                when: &[Condition::Has(M36), Condition::TypeIn(0, T38)],
                 then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
             },
             Rule {
@@ -14068,18 +14150,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M41)],
                 then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
             },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G189) },
+            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G190) },
             Rule {
                 when: &[Condition::Has(M44)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M44), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M44), Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M44)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -14096,11 +14178,11 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.12",
         slots: &[
             slot("async", C65),
-            optional("weak", C165),
-            optional("async_shared", C299),
+            optional("weak", C166),
+            optional("async_shared", C302),
             slot("bulk_mbarrier", C67),
             optional("vec", C42),
-            slot("type", C300),
+            slot("type", C303),
         ],
         ignored: &[],
         head: 1,
@@ -14110,37 +14192,41 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M37), Condition::TypeIn(0, T36)],
+            when: &[Condition::Has(M37), Condition::TypeIn(0, T37)],
             then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
         }],
-        gates: G369,
+        gates: G375,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreAsync),
     },
     Form {
         opcode: Opcode::St,
-        syntax: "st.async{.mmio}.release.async_scope{.global}.type [a], b",
+        syntax: "st.async{.mmio}{.release}.async_scope{.global}.type [a], b",
         section: "9.7.9.12",
         slots: &[
             slot("async", C65),
-            optional("mmio", C173),
-            slot("release", C153),
-            slot("async_scope", C283),
+            optional("mmio", C174),
+            optional("release", C153),
+            slot("async_scope", C285),
             optional("global", C23),
-            slot("type", C300),
+            slot("type", C303),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G340) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G345) },
             Rule {
                 when: &[Condition::Has(M71)],
                 then: Consequence::Needs(&[Condition::Has(M72)], Fault::Illegal(M71)),
             },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G370) },
+            Rule {
+                when: &[Condition::Has(M71)],
+                then: Consequence::Needs(&[Condition::Has(M50)], Fault::Illegal(M71)),
+            },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G376) },
         ],
-        gates: G369,
+        gates: G375,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::St),
     },
@@ -14153,7 +14239,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G371,
+        gates: G377,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackRestore),
     },
@@ -14166,7 +14252,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G372,
+        gates: G378,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackSave),
     },
@@ -14177,11 +14263,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C47),
             slot("aligned", C54),
-            slot("m8n8", C178),
-            slot("x1", C179),
-            optional("trans", C180),
+            slot("m8n8", C179),
+            slot("x1", C180),
+            optional("trans", C181),
             optional("ss", C86),
-            slot("b16", C181),
+            slot("b16", C182),
         ],
         ignored: &[],
         head: 0,
@@ -14190,7 +14276,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G373,
+        gates: G379,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14201,11 +14287,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C47),
             slot("aligned", C54),
-            slot("m8n8", C178),
-            slot("x2", C182),
-            optional("trans", C180),
+            slot("m8n8", C179),
+            slot("x2", C183),
+            optional("trans", C181),
             optional("ss", C86),
-            slot("b16", C181),
+            slot("b16", C182),
         ],
         ignored: &[],
         head: 0,
@@ -14214,7 +14300,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G373,
+        gates: G379,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14225,11 +14311,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C47),
             slot("aligned", C54),
-            slot("m8n8", C178),
-            slot("x4", C183),
-            optional("trans", C180),
+            slot("m8n8", C179),
+            slot("x4", C184),
+            optional("trans", C181),
             optional("ss", C86),
-            slot("b16", C181),
+            slot("b16", C182),
         ],
         ignored: &[],
         head: 0,
@@ -14238,7 +14324,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G373,
+        gates: G379,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14249,11 +14335,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C47),
             slot("aligned", C54),
-            slot("m16n8", C301),
-            slot("x1", C179),
-            slot("trans", C180),
+            slot("m16n8", C304),
+            slot("x1", C180),
+            slot("trans", C181),
             optional("ss", C86),
-            slot("b8", C188),
+            slot("b8", C189),
         ],
         ignored: &[],
         head: 0,
@@ -14262,7 +14348,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G375,
+        gates: G381,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14273,11 +14359,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C47),
             slot("aligned", C54),
-            slot("m16n8", C301),
-            slot("x2", C182),
-            slot("trans", C180),
+            slot("m16n8", C304),
+            slot("x2", C183),
+            slot("trans", C181),
             optional("ss", C86),
-            slot("b8", C188),
+            slot("b8", C189),
         ],
         ignored: &[],
         head: 0,
@@ -14286,7 +14372,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G375,
+        gates: G381,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14297,11 +14383,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C47),
             slot("aligned", C54),
-            slot("m16n8", C301),
-            slot("x4", C183),
-            slot("trans", C180),
+            slot("m16n8", C304),
+            slot("x4", C184),
+            slot("trans", C181),
             optional("ss", C86),
-            slot("b8", C188),
+            slot("b8", C189),
         ],
         ignored: &[],
         head: 0,
@@ -14310,7 +14396,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G375,
+        gates: G381,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14326,7 +14412,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G376) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G382) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -14344,7 +14430,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G377,
+        gates: G383,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
     },
@@ -14360,7 +14446,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G378) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G384) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -14386,7 +14472,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub{.rn}.bhalf d, a, b",
         section: "9.7.4.2",
-        slots: &[optional("rn", C10), slot("bhalf", C302)],
+        slots: &[optional("rn", C10), slot("bhalf", C305)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14446,7 +14532,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G14) }],
-        gates: G381,
+        gates: G387,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::sub"),
     },
@@ -14454,7 +14540,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub{.rnd}{.sat}.f32.atype d, a, c",
         section: "9.7.5.2",
-        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C303)],
+        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C306)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14480,7 +14566,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Register, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G384,
+        gates: G390,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::sub"),
     },
@@ -14497,7 +14583,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G384,
+        gates: G390,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::sub_narrow"),
     },
@@ -14520,7 +14606,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G384,
+        gates: G390,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::sub_narrow"),
     },
@@ -14537,7 +14623,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G385,
+        gates: G391,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::subc"),
     },
@@ -14554,7 +14640,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G14) }],
-        gates: G385,
+        gates: G391,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::subc"),
     },
@@ -14563,12 +14649,12 @@ pub static FORMS: &[Form] = &[
         syntax: "suld.b.geom{.cop}{.vec}.dtype.out_of_bounds d.vec+, [surface]",
         section: "9.7.11.1",
         slots: &[
-            slot("b", C304),
-            slot("geom", C305),
-            optional("cop", C306),
+            slot("b", C307),
+            slot("geom", C308),
+            optional("cop", C309),
             optional("vec", C42),
-            slot("dtype", C307),
-            slot("out_of_bounds", C308),
+            slot("dtype", C310),
+            slot("out_of_bounds", C311),
         ],
         ignored: &[],
         head: 1,
@@ -14578,7 +14664,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(M37)],
-            then: Consequence::Needs(&[Condition::TypeIn(0, T61)], Fault::Vector),
+            then: Consequence::Needs(&[Condition::TypeIn(0, T62)], Fault::Vector),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -14588,7 +14674,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Suq,
         syntax: "suq.query.b32 d, [surfref]",
         section: "9.7.11.4",
-        slots: &[slot("query", C309), slot("b32", C6)],
+        slots: &[slot("query", C312), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("surfref", Kind::Handle, Ty::None)],
@@ -14602,11 +14688,11 @@ pub static FORMS: &[Form] = &[
         syntax: "sured.b.op.geom.ctype.out_of_bounds [surface], c+",
         section: "9.7.11.3",
         slots: &[
-            slot("b", C304),
-            slot("op", C310),
-            slot("geom", C311),
-            slot("ctype", C312),
-            slot("out_of_bounds", C308),
+            slot("b", C307),
+            slot("op", C313),
+            slot("geom", C314),
+            slot("ctype", C315),
+            slot("out_of_bounds", C311),
         ],
         ignored: &[],
         head: 1,
@@ -14614,19 +14700,19 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Illegal(M9)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Illegal(M9)),
             },
             Rule {
                 when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T40)], Fault::Illegal(M7)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M7)),
             },
-            Rule { when: &[Condition::Has(M7), Condition::TypeIn(0, T2)], then: Consequence::Gates(G391) },
+            Rule { when: &[Condition::Has(M7), Condition::TypeIn(0, T2)], then: Consequence::Gates(G397) },
             Rule {
                 when: &[Condition::Has(M76)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M76)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M76)),
             },
         ],
-        gates: G392,
+        gates: G398,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sured),
     },
@@ -14635,20 +14721,20 @@ pub static FORMS: &[Form] = &[
         syntax: "sured.p.op.geom.ctype.out_of_bounds [surface], c+",
         section: "9.7.11.3",
         slots: &[
-            slot("p", C313),
-            slot("op", C310),
-            slot("geom", C311),
-            slot("ctype", C314),
-            slot("out_of_bounds", C308),
+            slot("p", C316),
+            slot("op", C313),
+            slot("geom", C314),
+            slot("ctype", C317),
+            slot("out_of_bounds", C311),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("surface", Kind::Texels, Ty::None), read("c", Kind::Source, Ty::Pick(0)).wider()],
         rules: &[Rule {
             when: &[Condition::Has(M77)],
-            then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M77)),
+            then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M77)),
         }],
-        gates: G394,
+        gates: G400,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sured),
     },
@@ -14657,12 +14743,12 @@ pub static FORMS: &[Form] = &[
         syntax: "sust.b.geom{.cop}{.vec}.ctype.out_of_bounds [surface], c.vec+",
         section: "9.7.11.2",
         slots: &[
-            slot("b", C304),
-            slot("geom", C305),
-            optional("cop", C315),
+            slot("b", C307),
+            slot("geom", C308),
+            optional("cop", C318),
             optional("vec", C42),
-            slot("ctype", C307),
-            slot("out_of_bounds", C308),
+            slot("ctype", C310),
+            slot("out_of_bounds", C311),
         ],
         ignored: &[],
         head: 1,
@@ -14672,7 +14758,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(M37)],
-            then: Consequence::Needs(&[Condition::TypeIn(0, T61)], Fault::Vector),
+            then: Consequence::Needs(&[Condition::TypeIn(0, T62)], Fault::Vector),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -14683,12 +14769,12 @@ pub static FORMS: &[Form] = &[
         syntax: "sust.p.geom{.cop}{.vec}.b32.out_of_bounds [surface], c.vec+",
         section: "9.7.11.2",
         slots: &[
-            slot("p", C313),
-            slot("geom", C305),
-            optional("cop", C315),
+            slot("p", C316),
+            slot("geom", C308),
+            optional("cop", C318),
             optional("vec", C42),
             slot("b32", C6),
-            slot("out_of_bounds", C308),
+            slot("out_of_bounds", C311),
         ],
         ignored: &[],
         head: 1,
@@ -14696,8 +14782,8 @@ pub static FORMS: &[Form] = &[
             read("surface", Kind::Texels, Ty::None),
             read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G396) }],
-        gates: G397,
+        rules: &[Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G402) }],
+        gates: G403,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sust),
     },
@@ -14714,7 +14800,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G398,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::szext"),
     },
@@ -14727,7 +14813,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G399,
+        gates: G405,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::tanh_approx"),
     },
@@ -14740,7 +14826,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G399,
+        gates: G405,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -14748,12 +14834,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tanh,
         syntax: "tanh.approx.bhalf d, a",
         section: "9.7.4.9",
-        slots: &[slot("approx", C77), slot("bhalf", C316)],
+        slots: &[slot("approx", C77), slot("bhalf", C319)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G399,
+        gates: G405,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -14762,7 +14848,7 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.alloc.cta_group.sync.aligned{.cta_space}.b32 [dst], columns:u32",
         section: "9.7.16.7.1",
         slots: &[
-            slot("alloc", C317),
+            slot("alloc", C320),
             slot("cta_group", C105),
             slot("sync", C47),
             slot("aligned", C54),
@@ -14776,10 +14862,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
         ],
-        gates: G404,
+        gates: G410,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -14788,7 +14874,7 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.dealloc.cta_group.sync.aligned.b32 taddr:b32, columns:u32",
         section: "9.7.16.7.1",
         slots: &[
-            slot("dealloc", C318),
+            slot("dealloc", C321),
             slot("cta_group", C105),
             slot("sync", C47),
             slot("aligned", C54),
@@ -14801,10 +14887,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
         ],
-        gates: G405,
+        gates: G411,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -14813,7 +14899,7 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.relinquish_alloc_permit.cta_group.sync.aligned",
         section: "9.7.16.7.1",
         slots: &[
-            slot("relinquish_alloc_permit", C319),
+            slot("relinquish_alloc_permit", C322),
             slot("cta_group", C105),
             slot("sync", C47),
             slot("aligned", C54),
@@ -14822,10 +14908,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
         ],
-        gates: G406,
+        gates: G412,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -14834,12 +14920,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.sync.aligned.shape.num{.pack::16b}.b32 d.frag, [taddr]",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C320),
+            slot("ld", C323),
             slot("sync", C47),
             slot("aligned", C54),
-            slot("shape", C321),
-            slot("num", C322),
-            optional("pack::16b", C323),
+            slot("shape", C324),
+            slot("num", C325),
+            optional("pack::16b", C326),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -14858,7 +14944,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
             },
         ],
-        gates: G411,
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -14867,12 +14953,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.sync.aligned.16x32bx2.num{.pack::16b}.b32 d.frag, [taddr], split<imm>:u32",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C320),
+            slot("ld", C323),
             slot("sync", C47),
             slot("aligned", C54),
-            slot("16x32bx2", C324),
-            slot("num", C322),
-            optional("pack::16b", C323),
+            slot("16x32bx2", C327),
+            slot("num", C325),
+            optional("pack::16b", C326),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -14892,7 +14978,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
             },
         ],
-        gates: G411,
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -14901,12 +14987,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.st.sync.aligned.shape.num{.unpack::16b}.b32 [taddr], b.frag",
         section: "9.7.16.8.3",
         slots: &[
-            slot("st", C270),
+            slot("st", C272),
             slot("sync", C47),
             slot("aligned", C54),
-            slot("shape", C321),
-            slot("num", C322),
-            optional("unpack::16b", C325),
+            slot("shape", C324),
+            slot("num", C325),
+            optional("unpack::16b", C328),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -14925,7 +15011,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
             },
         ],
-        gates: G413,
+        gates: G419,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorSt),
     },
@@ -14934,12 +15020,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.st.sync.aligned.16x32bx2.num{.unpack::16b}.b32 [taddr], split<imm>:u32, b.frag",
         section: "9.7.16.8.3",
         slots: &[
-            slot("st", C270),
+            slot("st", C272),
             slot("sync", C47),
             slot("aligned", C54),
-            slot("16x32bx2", C324),
-            slot("num", C322),
-            optional("unpack::16b", C325),
+            slot("16x32bx2", C327),
+            slot("num", C325),
+            optional("unpack::16b", C328),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -14959,7 +15045,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
             },
         ],
-        gates: G413,
+        gates: G419,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorSt),
     },
@@ -14967,12 +15053,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.wait.sync.aligned",
         section: "9.7.16.8.4",
-        slots: &[slot("wait", C326), slot("sync", C47), slot("aligned", C54)],
+        slots: &[slot("wait", C329), slot("sync", C47), slot("aligned", C54)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G414,
+        gates: G420,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorOrder),
     },
@@ -14980,15 +15066,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.shape [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C327), slot("cta_group", C105), slot("shape", C328)],
+        slots: &[slot("cp", C330), slot("cta_group", C105), slot("shape", C331)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
         ],
-        gates: G418,
+        gates: G424,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -14996,15 +15082,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.64x128b.half [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C327), slot("cta_group", C105), slot("64x128b", C329), slot("half", C330)],
+        slots: &[slot("cp", C330), slot("cta_group", C105), slot("64x128b", C332), slot("half", C333)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
         ],
-        gates: G418,
+        gates: G424,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -15012,15 +15098,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.32x128b.warpx4 [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C327), slot("cta_group", C105), slot("32x128b", C331), slot("warpx4", C332)],
+        slots: &[slot("cp", C330), slot("cta_group", C105), slot("32x128b", C334), slot("warpx4", C335)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
         ],
-        gates: G418,
+        gates: G424,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -15029,20 +15115,20 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.shape.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C327),
+            slot("cp", C330),
             slot("cta_group", C105),
-            slot("shape", C328),
-            slot("b8x16", C185),
-            slot("padded", C186),
+            slot("shape", C331),
+            slot("b8x16", C186),
+            slot("padded", C187),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
         ],
-        gates: G418,
+        gates: G424,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -15051,21 +15137,21 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.64x128b.half.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C327),
+            slot("cp", C330),
             slot("cta_group", C105),
-            slot("64x128b", C329),
-            slot("half", C330),
-            slot("b8x16", C185),
-            slot("padded", C186),
+            slot("64x128b", C332),
+            slot("half", C333),
+            slot("b8x16", C186),
+            slot("padded", C187),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
         ],
-        gates: G418,
+        gates: G424,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -15074,21 +15160,21 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.32x128b.warpx4.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C327),
+            slot("cp", C330),
             slot("cta_group", C105),
-            slot("32x128b", C331),
-            slot("warpx4", C332),
-            slot("b8x16", C185),
-            slot("padded", C186),
+            slot("32x128b", C334),
+            slot("warpx4", C335),
+            slot("b8x16", C186),
+            slot("padded", C187),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
         ],
-        gates: G418,
+        gates: G424,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -15096,15 +15182,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.shift.cta_group.down [taddr]",
         section: "9.7.16.9.3",
-        slots: &[slot("shift", C333), slot("cta_group", C105), slot("down", C334)],
+        slots: &[slot("shift", C336), slot("cta_group", C105), slot("down", C337)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
         ],
-        gates: G421,
+        gates: G427,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorShift),
     },
@@ -15112,7 +15198,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C335), slot("cta_group", C105), slot("kind", C336), optional("collector", C337)],
+        slots: &[slot("mma", C338), slot("cta_group", C105), slot("kind", C339), optional("collector", C340)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -15126,15 +15212,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G429) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G435) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
         ],
-        gates: G430,
+        gates: G436,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15143,10 +15229,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::1.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C335),
-            slot("cta_group::1", C338),
-            slot("kind", C336),
-            optional("collector", C337),
+            slot("mma", C338),
+            slot("cta_group::1", C341),
+            slot("kind", C339),
+            optional("collector", C340),
         ],
         ignored: &[],
         head: 1,
@@ -15162,15 +15248,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G429) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G435) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
         ],
-        gates: G430,
+        gates: G436,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15179,10 +15265,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::2.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C335),
-            slot("cta_group::2", C339),
-            slot("kind", C336),
-            optional("collector", C337),
+            slot("mma", C338),
+            slot("cta_group::2", C342),
+            slot("kind", C339),
+            optional("collector", C340),
         ],
         ignored: &[],
         head: 1,
@@ -15198,15 +15284,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G429) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G435) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
         ],
-        gates: G430,
+        gates: G436,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15215,11 +15301,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C335),
+            slot("mma", C338),
             slot("cta_group", C105),
-            slot("kind", C336),
-            optional("ashift", C340),
-            optional("collector", C337),
+            slot("kind", C339),
+            optional("ashift", C343),
+            optional("collector", C340),
         ],
         ignored: &[],
         head: 1,
@@ -15234,15 +15320,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G429) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G435) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
         ],
-        gates: G430,
+        gates: G436,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15251,11 +15337,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::1.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C335),
-            slot("cta_group::1", C338),
-            slot("kind", C336),
-            optional("ashift", C340),
-            optional("collector", C337),
+            slot("mma", C338),
+            slot("cta_group::1", C341),
+            slot("kind", C339),
+            optional("ashift", C343),
+            optional("collector", C340),
         ],
         ignored: &[],
         head: 1,
@@ -15271,15 +15357,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G429) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G435) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
         ],
-        gates: G430,
+        gates: G436,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15288,11 +15374,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::2.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C335),
-            slot("cta_group::2", C339),
-            slot("kind", C336),
-            optional("ashift", C340),
-            optional("collector", C337),
+            slot("mma", C338),
+            slot("cta_group::2", C342),
+            slot("kind", C339),
+            optional("ashift", C343),
+            optional("collector", C340),
         ],
         ignored: &[],
         head: 1,
@@ -15308,15 +15394,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G429) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G435) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
         ],
-        gates: G430,
+        gates: G436,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15325,11 +15411,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C335),
-            slot("sp", C341),
+            slot("mma", C338),
+            slot("sp", C344),
             slot("cta_group", C105),
-            slot("kind", C336),
-            optional("collector", C337),
+            slot("kind", C339),
+            optional("collector", C340),
         ],
         ignored: &[],
         head: 1,
@@ -15345,15 +15431,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G429) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G435) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
         ],
-        gates: G430,
+        gates: G436,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15362,11 +15448,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::1.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C335),
-            slot("sp", C341),
-            slot("cta_group::1", C338),
-            slot("kind", C336),
-            optional("collector", C337),
+            slot("mma", C338),
+            slot("sp", C344),
+            slot("cta_group::1", C341),
+            slot("kind", C339),
+            optional("collector", C340),
         ],
         ignored: &[],
         head: 1,
@@ -15383,15 +15469,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G429) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G435) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
         ],
-        gates: G430,
+        gates: G436,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15400,11 +15486,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::2.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C335),
-            slot("sp", C341),
-            slot("cta_group::2", C339),
-            slot("kind", C336),
-            optional("collector", C337),
+            slot("mma", C338),
+            slot("sp", C344),
+            slot("cta_group::2", C342),
+            slot("kind", C339),
+            optional("collector", C340),
         ],
         ignored: &[],
         head: 1,
@@ -15421,15 +15507,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G429) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G435) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
         ],
-        gates: G430,
+        gates: G436,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15438,12 +15524,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C335),
-            slot("sp", C341),
+            slot("mma", C338),
+            slot("sp", C344),
             slot("cta_group", C105),
-            slot("kind", C336),
-            optional("ashift", C340),
-            optional("collector", C337),
+            slot("kind", C339),
+            optional("ashift", C343),
+            optional("collector", C340),
         ],
         ignored: &[],
         head: 1,
@@ -15459,15 +15545,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G429) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G435) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
         ],
-        gates: G430,
+        gates: G436,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15476,12 +15562,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::1.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C335),
-            slot("sp", C341),
-            slot("cta_group::1", C338),
-            slot("kind", C336),
-            optional("ashift", C340),
-            optional("collector", C337),
+            slot("mma", C338),
+            slot("sp", C344),
+            slot("cta_group::1", C341),
+            slot("kind", C339),
+            optional("ashift", C343),
+            optional("collector", C340),
         ],
         ignored: &[],
         head: 1,
@@ -15498,15 +15584,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G429) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G435) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
         ],
-        gates: G430,
+        gates: G436,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15515,12 +15601,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::2.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C335),
-            slot("sp", C341),
-            slot("cta_group::2", C339),
-            slot("kind", C336),
-            optional("ashift", C340),
-            optional("collector", C337),
+            slot("mma", C338),
+            slot("sp", C344),
+            slot("cta_group::2", C342),
+            slot("kind", C339),
+            optional("ashift", C343),
+            optional("collector", C340),
         ],
         ignored: &[],
         head: 1,
@@ -15537,15 +15623,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G429) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G435) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
         ],
-        gates: G430,
+        gates: G436,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15554,12 +15640,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C335),
+            slot("mma", C338),
             slot("cta_group", C105),
-            slot("kind", C342),
-            slot("block_scale", C252),
-            optional("scale_vec_size", C343),
-            optional("collector", C337),
+            slot("kind", C345),
+            slot("block_scale", C254),
+            optional("scale_vec_size", C346),
+            optional("collector", C340),
         ],
         ignored: &[],
         head: 1,
@@ -15573,8 +15659,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M66), Condition::Has(M86)], then: Consequence::Gates(G434) },
-            Rule { when: &[Condition::Has(M66), Condition::Has(M87)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M66), Condition::Has(M86)], then: Consequence::Gates(G440) },
+            Rule { when: &[Condition::Has(M66), Condition::Has(M87)], then: Consequence::Gates(G441) },
             Rule {
                 when: &[Condition::Has(M88)],
                 then: Consequence::Needs(&[Condition::HasNot(M89)], Fault::Illegal(M88)),
@@ -15591,10 +15677,10 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M87)],
                 then: Consequence::Needs(&[Condition::Has(M92)], Fault::Missing("scale_vec_size")),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
         ],
-        gates: G430,
+        gates: G436,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15603,12 +15689,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C335),
+            slot("mma", C338),
             slot("cta_group", C105),
-            slot("kind", C342),
-            slot("block_scale", C252),
-            optional("scale_vec_size", C343),
-            optional("collector", C337),
+            slot("kind", C345),
+            slot("block_scale", C254),
+            optional("scale_vec_size", C346),
+            optional("collector", C340),
         ],
         ignored: &[],
         head: 1,
@@ -15622,8 +15708,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M66), Condition::Has(M86)], then: Consequence::Gates(G434) },
-            Rule { when: &[Condition::Has(M66), Condition::Has(M87)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M66), Condition::Has(M86)], then: Consequence::Gates(G440) },
+            Rule { when: &[Condition::Has(M66), Condition::Has(M87)], then: Consequence::Gates(G441) },
             Rule {
                 when: &[Condition::Has(M88)],
                 then: Consequence::Needs(&[Condition::HasNot(M89)], Fault::Illegal(M88)),
@@ -15640,10 +15726,10 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M87)],
                 then: Consequence::Needs(&[Condition::Has(M92)], Fault::Missing("scale_vec_size")),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
         ],
-        gates: G430,
+        gates: G436,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15652,13 +15738,13 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C335),
-            slot("sp", C341),
+            slot("mma", C338),
+            slot("sp", C344),
             slot("cta_group", C105),
-            slot("kind", C342),
-            slot("block_scale", C252),
-            optional("scale_vec_size", C343),
-            optional("collector", C337),
+            slot("kind", C345),
+            slot("block_scale", C254),
+            optional("scale_vec_size", C346),
+            optional("collector", C340),
         ],
         ignored: &[],
         head: 1,
@@ -15673,8 +15759,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M66), Condition::Has(M86)], then: Consequence::Gates(G434) },
-            Rule { when: &[Condition::Has(M66), Condition::Has(M87)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M66), Condition::Has(M86)], then: Consequence::Gates(G440) },
+            Rule { when: &[Condition::Has(M66), Condition::Has(M87)], then: Consequence::Gates(G441) },
             Rule {
                 when: &[Condition::Has(M88)],
                 then: Consequence::Needs(&[Condition::HasNot(M89)], Fault::Illegal(M88)),
@@ -15691,10 +15777,10 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M87)],
                 then: Consequence::Needs(&[Condition::Has(M92)], Fault::Missing("scale_vec_size")),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
         ],
-        gates: G430,
+        gates: G436,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15703,13 +15789,13 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C335),
-            slot("sp", C341),
+            slot("mma", C338),
+            slot("sp", C344),
             slot("cta_group", C105),
-            slot("kind", C342),
-            slot("block_scale", C252),
-            optional("scale_vec_size", C343),
-            optional("collector", C337),
+            slot("kind", C345),
+            slot("block_scale", C254),
+            optional("scale_vec_size", C346),
+            optional("collector", C340),
         ],
         ignored: &[],
         head: 1,
@@ -15724,8 +15810,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M66), Condition::Has(M86)], then: Consequence::Gates(G434) },
-            Rule { when: &[Condition::Has(M66), Condition::Has(M87)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M66), Condition::Has(M86)], then: Consequence::Gates(G440) },
+            Rule { when: &[Condition::Has(M66), Condition::Has(M87)], then: Consequence::Gates(G441) },
             Rule {
                 when: &[Condition::Has(M88)],
                 then: Consequence::Needs(&[Condition::HasNot(M89)], Fault::Illegal(M88)),
@@ -15742,10 +15828,10 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M87)],
                 then: Consequence::Needs(&[Condition::Has(M92)], Fault::Missing("scale_vec_size")),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
         ],
-        gates: G430,
+        gates: G436,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15754,11 +15840,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.cta_group::1.kind{.buffer} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C335),
-            slot("ws", C344),
-            slot("cta_group::1", C338),
-            slot("kind", C336),
-            optional("buffer", C345),
+            slot("mma", C338),
+            slot("ws", C347),
+            slot("cta_group::1", C341),
+            slot("kind", C339),
+            optional("buffer", C348),
         ],
         ignored: &[],
         head: 2,
@@ -15770,8 +15856,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G429) }],
-        gates: G452,
+        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G435) }],
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15780,11 +15866,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.cta_group::1.kind{.buffer} [d-tmem], [a], b-desc:b64, idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C335),
-            slot("ws", C344),
-            slot("cta_group::1", C338),
-            slot("kind", C336),
-            optional("buffer", C345),
+            slot("mma", C338),
+            slot("ws", C347),
+            slot("cta_group::1", C341),
+            slot("kind", C339),
+            optional("buffer", C348),
         ],
         ignored: &[],
         head: 2,
@@ -15796,8 +15882,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G429) }],
-        gates: G452,
+        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G435) }],
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15806,12 +15892,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.sp.cta_group::1.kind{.buffer} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C335),
-            slot("ws", C344),
-            slot("sp", C341),
-            slot("cta_group::1", C338),
-            slot("kind", C336),
-            optional("buffer", C345),
+            slot("mma", C338),
+            slot("ws", C347),
+            slot("sp", C344),
+            slot("cta_group::1", C341),
+            slot("kind", C339),
+            optional("buffer", C348),
         ],
         ignored: &[],
         head: 2,
@@ -15824,8 +15910,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G429) }],
-        gates: G452,
+        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G435) }],
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15834,12 +15920,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.sp.cta_group::1.kind{.buffer} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C335),
-            slot("ws", C344),
-            slot("sp", C341),
-            slot("cta_group::1", C338),
-            slot("kind", C336),
-            optional("buffer", C345),
+            slot("mma", C338),
+            slot("ws", C347),
+            slot("sp", C344),
+            slot("cta_group::1", C341),
+            slot("kind", C339),
+            optional("buffer", C348),
         ],
         ignored: &[],
         head: 2,
@@ -15852,8 +15938,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G429) }],
-        gates: G452,
+        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G435) }],
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15862,9 +15948,9 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.b64 [mbar]",
         section: "9.7.16.11.1",
         slots: &[
-            slot("commit", C346),
+            slot("commit", C349),
             slot("cta_group", C105),
-            slot("mbarrier::arrive::one", C347),
+            slot("mbarrier::arrive::one", C350),
             optional("shared::cluster", C90),
             slot("b64", C87),
         ],
@@ -15872,10 +15958,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("mbar", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
         ],
-        gates: G453,
+        gates: G459,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCommit),
     },
@@ -15884,9 +15970,9 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.multicast.b64 [mbar], mask<in 0..65535>:u16",
         section: "9.7.16.11.1",
         slots: &[
-            slot("commit", C346),
+            slot("commit", C349),
             slot("cta_group", C105),
-            slot("mbarrier::arrive::one", C347),
+            slot("mbarrier::arrive::one", C350),
             optional("shared::cluster", C90),
             slot("multicast", C92),
             slot("b64", C87),
@@ -15898,10 +15984,10 @@ pub static FORMS: &[Form] = &[
             read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G402) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G403) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
         ],
-        gates: G453,
+        gates: G459,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCommit),
     },
@@ -15909,12 +15995,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.order",
         section: "9.7.16.12.1",
-        slots: &[slot("order", C348)],
+        slots: &[slot("order", C351)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G454,
+        gates: G460,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorOrder),
     },
@@ -15923,11 +16009,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.replace.tile.field{.map_space}.b1024.type [a], value:type",
         section: "9.7.9.26.1",
         slots: &[
-            slot("replace", C349),
+            slot("replace", C352),
             slot("tile", C104),
-            slot("field", C350),
-            optional("map_space", C351),
-            slot("b1024", C352),
+            slot("field", C353),
+            optional("map_space", C354),
+            slot("b1024", C355),
             slot("type", C30),
         ],
         ignored: &[],
@@ -15940,11 +16026,11 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G461) },
         ],
-        gates: G456,
+        gates: G462,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapReplace),
     },
@@ -15953,11 +16039,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.replace.tile.field{.map_space}.b1024.type [a], ordinal<imm 0..4>:u32, value:type",
         section: "9.7.9.26.1",
         slots: &[
-            slot("replace", C349),
+            slot("replace", C352),
             slot("tile", C104),
-            slot("field", C353),
-            optional("map_space", C351),
-            slot("b1024", C352),
+            slot("field", C356),
+            optional("map_space", C354),
+            slot("b1024", C355),
             slot("type", C30),
         ],
         ignored: &[],
@@ -15974,10 +16060,10 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Types),
             },
         ],
-        gates: G456,
+        gates: G462,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapReplace),
     },
@@ -15986,10 +16072,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned [dst], [src], size<imm 128>:u32",
         section: "9.7.9.26.1",
         slots: &[
-            slot("cp_fenceproxy", C354),
+            slot("cp_fenceproxy", C357),
             slot("global", C23),
             slot("shared::cta", C66),
-            slot("tensormap::generic", C159),
+            slot("tensormap::generic", C160),
             slot("release", C153),
             slot("scope", C26),
             slot("sync", C47),
@@ -16003,7 +16089,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G457,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapCopy),
     },
@@ -16011,12 +16097,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Testp,
         syntax: "testp.op.type p, a",
         section: "9.7.3.1",
-        slots: &[slot("op", C355), slot("type", C76)],
+        slots: &[slot("op", C358), slot("type", C76)],
         ignored: &[],
         head: 0,
         operands: &[write("p", Kind::Register, Ty::Fixed(Type::Pred)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G458,
+        gates: G464,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::testp"),
     },
@@ -16026,10 +16112,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C62),
-            slot("geom", C356),
+            slot("geom", C359),
             slot("v4", C74),
-            slot("dtype", C357),
-            slot("ctype", C358),
+            slot("dtype", C360),
+            slot("ctype", C361),
         ],
         ignored: &[],
         head: 0,
@@ -16038,14 +16124,14 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
             Rule {
                 when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
             },
             Rule {
                 when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M100)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M100)),
             },
         ],
         gates: &[],
@@ -16057,12 +16143,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.ctype d[|p].4, [texture]",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C359),
+            slot("base", C362),
             optional("uni", C62),
-            slot("geom", C356),
+            slot("geom", C359),
             slot("v4", C74),
-            slot("dtype", C357),
-            slot("ctype", C358),
+            slot("dtype", C360),
+            slot("ctype", C361),
         ],
         ignored: &[],
         head: 1,
@@ -16071,17 +16157,17 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
             Rule {
                 when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M100)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M100)),
             },
             Rule {
                 when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
             },
         ],
-        gates: G463,
+        gates: G469,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16090,12 +16176,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], lod.braced:ctype",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C360),
+            slot("level", C363),
             optional("uni", C62),
-            slot("geom", C356),
+            slot("geom", C359),
             slot("v4", C74),
-            slot("dtype", C357),
-            slot("ctype", C358),
+            slot("dtype", C360),
+            slot("ctype", C361),
         ],
         ignored: &[],
         head: 1,
@@ -16105,7 +16191,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
             Rule {
                 when: &[Condition::Has(M101)],
                 then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
@@ -16116,10 +16202,10 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
             },
         ],
-        gates: G464,
+        gates: G470,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16128,12 +16214,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C361),
+            slot("grad", C364),
             optional("uni", C62),
-            slot("geom", C356),
+            slot("geom", C359),
             slot("v4", C74),
-            slot("dtype", C357),
-            slot("ctype", C358),
+            slot("dtype", C360),
+            slot("ctype", C361),
         ],
         ignored: &[],
         head: 1,
@@ -16144,8 +16230,8 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G465) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G471) },
             Rule {
                 when: &[Condition::Has(M101)],
                 then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
@@ -16156,10 +16242,10 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
             },
         ],
-        gates: G466,
+        gates: G472,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16169,10 +16255,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C62),
-            slot("geom", C356),
+            slot("geom", C359),
             slot("v4", C74),
-            slot("dtype", C357),
-            slot("ctype", C358),
+            slot("dtype", C360),
+            slot("ctype", C361),
         ],
         ignored: &[],
         head: 0,
@@ -16182,15 +16268,15 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G467) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G473) },
             Rule {
                 when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
             },
             Rule {
                 when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M100)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M100)),
             },
         ],
         gates: &[],
@@ -16202,12 +16288,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C359),
+            slot("base", C362),
             optional("uni", C62),
-            slot("geom", C356),
+            slot("geom", C359),
             slot("v4", C74),
-            slot("dtype", C357),
-            slot("ctype", C358),
+            slot("dtype", C360),
+            slot("ctype", C361),
         ],
         ignored: &[],
         head: 1,
@@ -16217,18 +16303,18 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G474) },
             Rule {
                 when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M100)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M100)),
             },
             Rule {
                 when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
             },
         ],
-        gates: G463,
+        gates: G469,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16237,12 +16323,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], lod.braced:ctype, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C360),
+            slot("level", C363),
             optional("uni", C62),
-            slot("geom", C356),
+            slot("geom", C359),
             slot("v4", C74),
-            slot("dtype", C357),
-            slot("ctype", C358),
+            slot("dtype", C360),
+            slot("ctype", C361),
         ],
         ignored: &[],
         head: 1,
@@ -16253,8 +16339,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G475) },
             Rule {
                 when: &[Condition::Has(M101)],
                 then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
@@ -16265,10 +16351,10 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
             },
         ],
-        gates: G464,
+        gates: G470,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16277,12 +16363,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C361),
+            slot("grad", C364),
             optional("uni", C62),
-            slot("geom", C356),
+            slot("geom", C359),
             slot("v4", C74),
-            slot("dtype", C357),
-            slot("ctype", C358),
+            slot("dtype", C360),
+            slot("ctype", C361),
         ],
         ignored: &[],
         head: 1,
@@ -16294,9 +16380,9 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G465) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G476) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G471) },
             Rule {
                 when: &[Condition::Has(M101)],
                 then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
@@ -16307,10 +16393,10 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
             },
         ],
-        gates: G466,
+        gates: G472,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16320,9 +16406,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C62),
-            slot("geom", C362),
+            slot("geom", C365),
             slot("v4", C74),
-            slot("dtype", C357),
+            slot("dtype", C360),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16333,8 +16419,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G467) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G473) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -16345,11 +16431,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C359),
+            slot("base", C362),
             optional("uni", C62),
-            slot("geom", C362),
+            slot("geom", C365),
             slot("v4", C74),
-            slot("dtype", C357),
+            slot("dtype", C360),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16360,10 +16446,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G474) },
         ],
-        gates: G463,
+        gates: G469,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16372,11 +16458,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], lod.braced:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C360),
+            slot("level", C363),
             optional("uni", C62),
-            slot("geom", C362),
+            slot("geom", C365),
             slot("v4", C74),
-            slot("dtype", C357),
+            slot("dtype", C360),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16388,10 +16474,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G475) },
         ],
-        gates: G464,
+        gates: G470,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16400,11 +16486,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C361),
+            slot("grad", C364),
             optional("uni", C62),
-            slot("geom", C362),
+            slot("geom", C365),
             slot("v4", C74),
-            slot("dtype", C357),
+            slot("dtype", C360),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16417,11 +16503,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G465) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G476) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G471) },
         ],
-        gates: G466,
+        gates: G472,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16431,9 +16517,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C62),
-            slot("geom", C362),
+            slot("geom", C365),
             slot("v4", C74),
-            slot("dtype", C357),
+            slot("dtype", C360),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16445,8 +16531,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G467) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G473) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -16457,11 +16543,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C359),
+            slot("base", C362),
             optional("uni", C62),
-            slot("geom", C362),
+            slot("geom", C365),
             slot("v4", C74),
-            slot("dtype", C357),
+            slot("dtype", C360),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16473,10 +16559,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G474) },
         ],
-        gates: G463,
+        gates: G469,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16485,11 +16571,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], lod.braced:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C360),
+            slot("level", C363),
             optional("uni", C62),
-            slot("geom", C362),
+            slot("geom", C365),
             slot("v4", C74),
-            slot("dtype", C357),
+            slot("dtype", C360),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16502,10 +16588,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G475) },
         ],
-        gates: G464,
+        gates: G470,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16514,11 +16600,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C361),
+            slot("grad", C364),
             optional("uni", C62),
-            slot("geom", C362),
+            slot("geom", C365),
             slot("v4", C74),
-            slot("dtype", C357),
+            slot("dtype", C360),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16532,11 +16618,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G465) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G476) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G471) },
         ],
-        gates: G466,
+        gates: G472,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16546,10 +16632,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C62),
-            slot("geom", C356),
-            slot("v2", C363),
-            slot("dtype", C364),
-            slot("ctype", C358),
+            slot("geom", C359),
+            slot("v2", C366),
+            slot("dtype", C367),
+            slot("ctype", C361),
         ],
         ignored: &[],
         head: 0,
@@ -16558,14 +16644,14 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
             Rule {
                 when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
             },
             Rule {
                 when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M100)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M100)),
             },
         ],
         gates: &[],
@@ -16577,12 +16663,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.ctype d[|p].2, [texture]",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C359),
+            slot("base", C362),
             optional("uni", C62),
-            slot("geom", C356),
-            slot("v2", C363),
-            slot("dtype", C364),
-            slot("ctype", C358),
+            slot("geom", C359),
+            slot("v2", C366),
+            slot("dtype", C367),
+            slot("ctype", C361),
         ],
         ignored: &[],
         head: 1,
@@ -16591,17 +16677,17 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
             Rule {
                 when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M100)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M100)),
             },
             Rule {
                 when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
             },
         ],
-        gates: G463,
+        gates: G469,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16610,12 +16696,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], lod.braced:ctype",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C360),
+            slot("level", C363),
             optional("uni", C62),
-            slot("geom", C356),
-            slot("v2", C363),
-            slot("dtype", C364),
-            slot("ctype", C358),
+            slot("geom", C359),
+            slot("v2", C366),
+            slot("dtype", C367),
+            slot("ctype", C361),
         ],
         ignored: &[],
         head: 1,
@@ -16625,7 +16711,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
             Rule {
                 when: &[Condition::Has(M101)],
                 then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
@@ -16636,10 +16722,10 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
             },
         ],
-        gates: G464,
+        gates: G470,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16648,12 +16734,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C361),
+            slot("grad", C364),
             optional("uni", C62),
-            slot("geom", C356),
-            slot("v2", C363),
-            slot("dtype", C364),
-            slot("ctype", C358),
+            slot("geom", C359),
+            slot("v2", C366),
+            slot("dtype", C367),
+            slot("ctype", C361),
         ],
         ignored: &[],
         head: 1,
@@ -16664,8 +16750,8 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G465) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G471) },
             Rule {
                 when: &[Condition::Has(M101)],
                 then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
@@ -16676,10 +16762,10 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
             },
         ],
-        gates: G466,
+        gates: G472,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16689,10 +16775,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C62),
-            slot("geom", C356),
-            slot("v2", C363),
-            slot("dtype", C364),
-            slot("ctype", C358),
+            slot("geom", C359),
+            slot("v2", C366),
+            slot("dtype", C367),
+            slot("ctype", C361),
         ],
         ignored: &[],
         head: 0,
@@ -16702,15 +16788,15 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G467) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G473) },
             Rule {
                 when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
             },
             Rule {
                 when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M100)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M100)),
             },
         ],
         gates: &[],
@@ -16722,12 +16808,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C359),
+            slot("base", C362),
             optional("uni", C62),
-            slot("geom", C356),
-            slot("v2", C363),
-            slot("dtype", C364),
-            slot("ctype", C358),
+            slot("geom", C359),
+            slot("v2", C366),
+            slot("dtype", C367),
+            slot("ctype", C361),
         ],
         ignored: &[],
         head: 1,
@@ -16737,18 +16823,18 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G474) },
             Rule {
                 when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M100)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M100)),
             },
             Rule {
                 when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
             },
         ],
-        gates: G463,
+        gates: G469,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16757,12 +16843,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], lod.braced:ctype, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C360),
+            slot("level", C363),
             optional("uni", C62),
-            slot("geom", C356),
-            slot("v2", C363),
-            slot("dtype", C364),
-            slot("ctype", C358),
+            slot("geom", C359),
+            slot("v2", C366),
+            slot("dtype", C367),
+            slot("ctype", C361),
         ],
         ignored: &[],
         head: 1,
@@ -16773,8 +16859,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G475) },
             Rule {
                 when: &[Condition::Has(M101)],
                 then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
@@ -16785,10 +16871,10 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
             },
         ],
-        gates: G464,
+        gates: G470,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16797,12 +16883,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C361),
+            slot("grad", C364),
             optional("uni", C62),
-            slot("geom", C356),
-            slot("v2", C363),
-            slot("dtype", C364),
-            slot("ctype", C358),
+            slot("geom", C359),
+            slot("v2", C366),
+            slot("dtype", C367),
+            slot("ctype", C361),
         ],
         ignored: &[],
         head: 1,
@@ -16814,9 +16900,9 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G465) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G476) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G471) },
             Rule {
                 when: &[Condition::Has(M101)],
                 then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
@@ -16827,10 +16913,10 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T38)], Fault::Illegal(M99)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
             },
         ],
-        gates: G466,
+        gates: G472,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16840,9 +16926,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C62),
-            slot("geom", C362),
-            slot("v2", C363),
-            slot("dtype", C364),
+            slot("geom", C365),
+            slot("v2", C366),
+            slot("dtype", C367),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16853,8 +16939,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G467) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G473) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -16865,11 +16951,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C359),
+            slot("base", C362),
             optional("uni", C62),
-            slot("geom", C362),
-            slot("v2", C363),
-            slot("dtype", C364),
+            slot("geom", C365),
+            slot("v2", C366),
+            slot("dtype", C367),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16880,10 +16966,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G474) },
         ],
-        gates: G463,
+        gates: G469,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16892,11 +16978,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], lod.braced:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C360),
+            slot("level", C363),
             optional("uni", C62),
-            slot("geom", C362),
-            slot("v2", C363),
-            slot("dtype", C364),
+            slot("geom", C365),
+            slot("v2", C366),
+            slot("dtype", C367),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16908,10 +16994,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G475) },
         ],
-        gates: G464,
+        gates: G470,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16920,11 +17006,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C361),
+            slot("grad", C364),
             optional("uni", C62),
-            slot("geom", C362),
-            slot("v2", C363),
-            slot("dtype", C364),
+            slot("geom", C365),
+            slot("v2", C366),
+            slot("dtype", C367),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16937,11 +17023,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G465) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G476) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G471) },
         ],
-        gates: G466,
+        gates: G472,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16951,9 +17037,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C62),
-            slot("geom", C362),
-            slot("v2", C363),
-            slot("dtype", C364),
+            slot("geom", C365),
+            slot("v2", C366),
+            slot("dtype", C367),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16965,8 +17051,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G467) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G473) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -16977,11 +17063,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C359),
+            slot("base", C362),
             optional("uni", C62),
-            slot("geom", C362),
-            slot("v2", C363),
-            slot("dtype", C364),
+            slot("geom", C365),
+            slot("v2", C366),
+            slot("dtype", C367),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16993,10 +17079,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G474) },
         ],
-        gates: G463,
+        gates: G469,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17005,11 +17091,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], lod.braced:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C360),
+            slot("level", C363),
             optional("uni", C62),
-            slot("geom", C362),
-            slot("v2", C363),
-            slot("dtype", C364),
+            slot("geom", C365),
+            slot("v2", C366),
+            slot("dtype", C367),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17022,10 +17108,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G475) },
         ],
-        gates: G464,
+        gates: G470,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17034,11 +17120,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C361),
+            slot("grad", C364),
             optional("uni", C62),
-            slot("geom", C362),
-            slot("v2", C363),
-            slot("dtype", C364),
+            slot("geom", C365),
+            slot("v2", C366),
+            slot("dtype", C367),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17052,11 +17138,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G462) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G465) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G476) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G471) },
         ],
-        gates: G466,
+        gates: G472,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17066,10 +17152,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C62),
-            slot("component", C365),
-            slot("geom", C366),
+            slot("component", C368),
+            slot("geom", C369),
             slot("v4", C74),
-            slot("dtype", C285),
+            slot("dtype", C287),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17078,8 +17164,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
             read("texture", Kind::Texels, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G474) }],
-        gates: G475,
+        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G480) }],
+        gates: G481,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17089,10 +17175,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C62),
-            slot("component", C365),
-            slot("geom", C367),
+            slot("component", C368),
+            slot("geom", C370),
             slot("v4", C74),
-            slot("dtype", C285),
+            slot("dtype", C287),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17102,8 +17188,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G474) }],
-        gates: G476,
+        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G480) }],
+        gates: G485,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17113,10 +17199,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C62),
-            slot("component", C365),
-            slot("geom", C367),
+            slot("component", C368),
+            slot("geom", C370),
             slot("v4", C74),
-            slot("dtype", C285),
+            slot("dtype", C287),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17126,8 +17212,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G474) }],
-        gates: G476,
+        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G480) }],
+        gates: G485,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17137,10 +17223,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C62),
-            slot("component", C365),
-            slot("geom", C367),
+            slot("component", C368),
+            slot("geom", C370),
             slot("v4", C74),
-            slot("dtype", C285),
+            slot("dtype", C287),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17151,8 +17237,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G474) }],
-        gates: G476,
+        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G480) }],
+        gates: G485,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17173,7 +17259,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Txq,
         syntax: "txq.query.b32 d, [texref]",
         section: "9.7.10.5",
-        slots: &[slot("query", C368), slot("b32", C6)],
+        slots: &[slot("query", C371), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("texref", Kind::Handle, Ty::None)],
@@ -17186,7 +17272,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Txq,
         syntax: "txq.level.query.b32 d, [texref], lod:s32",
         section: "9.7.10.5",
-        slots: &[slot("level", C360), slot("query", C369), slot("b32", C6)],
+        slots: &[slot("level", C363), slot("query", C372), slot("b32", C6)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -17195,7 +17281,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G479,
+        gates: G488,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Txq),
     },
@@ -17212,7 +17298,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G480,
+        gates: G489,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -17230,7 +17316,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G480,
+        gates: G489,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -17254,7 +17340,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G480,
+        gates: G489,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -17281,7 +17367,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M25)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G481,
+        gates: G490,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff2"),
     },
@@ -17308,7 +17394,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M25)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G482,
+        gates: G491,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff4"),
     },
@@ -17325,7 +17411,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G483,
+        gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -17343,7 +17429,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G483,
+        gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -17367,7 +17453,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G483,
+        gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -17394,7 +17480,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M25)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G484,
+        gates: G493,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add2"),
     },
@@ -17421,7 +17507,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M25)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G485,
+        gates: G494,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add4"),
     },
@@ -17448,7 +17534,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M25)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G486,
+        gates: G495,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg2"),
     },
@@ -17475,7 +17561,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M25)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G487,
+        gates: G496,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg4"),
     },
@@ -17488,7 +17574,7 @@ pub static FORMS: &[Form] = &[
             slot("atype", C148),
             slot("btype", C148),
             optional("sat", C8),
-            optional("scale", C370),
+            optional("scale", C373),
         ],
         ignored: &[],
         head: 0,
@@ -17499,7 +17585,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)).negatable(),
         ],
         rules: &[],
-        gates: G488,
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -17511,9 +17597,9 @@ pub static FORMS: &[Form] = &[
             slot("dtype", C148),
             slot("atype", C148),
             slot("btype", C148),
-            slot("po", C371),
+            slot("po", C374),
             optional("sat", C8),
-            optional("scale", C370),
+            optional("scale", C373),
         ],
         ignored: &[],
         head: 0,
@@ -17524,7 +17610,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G488,
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -17541,7 +17627,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G489,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -17559,7 +17645,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G489,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -17583,7 +17669,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G489,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -17610,7 +17696,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M25)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G490,
+        gates: G499,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max2"),
     },
@@ -17637,7 +17723,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M25)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G491,
+        gates: G500,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max4"),
     },
@@ -17654,7 +17740,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G492,
+        gates: G501,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -17672,7 +17758,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G492,
+        gates: G501,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -17696,7 +17782,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G492,
+        gates: G501,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -17723,7 +17809,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M25)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G493,
+        gates: G502,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min2"),
     },
@@ -17750,7 +17836,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M25)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G494,
+        gates: G503,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min4"),
     },
@@ -17758,15 +17844,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.mode.pred d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("mode", C372), slot("pred", C52)],
+        slots: &[slot("mode", C375), slot("pred", C52)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G495) }],
-        gates: G496,
+        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G504) }],
+        gates: G505,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -17774,15 +17860,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.ballot.b32 d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("ballot", C373), slot("b32", C6)],
+        slots: &[slot("ballot", C376), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G495) }],
-        gates: G496,
+        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G504) }],
+        gates: G505,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -17790,7 +17876,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.sync.mode.pred d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C47), slot("mode", C372), slot("pred", C52)],
+        slots: &[slot("sync", C47), slot("mode", C375), slot("pred", C52)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17798,8 +17884,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G495) }],
-        gates: G497,
+        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G504) }],
+        gates: G506,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -17807,7 +17893,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.sync.ballot.b32 d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C47), slot("ballot", C373), slot("b32", C6)],
+        slots: &[slot("sync", C47), slot("ballot", C376), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17815,8 +17901,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G495) }],
-        gates: G497,
+        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G504) }],
+        gates: G506,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -17824,7 +17910,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp d:u32, a.part, b.part",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C148), slot("btype", C148), slot("CmpOp", C284)],
+        slots: &[slot("atype", C148), slot("btype", C148), slot("CmpOp", C286)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17842,7 +17928,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
             },
         ],
-        gates: G498,
+        gates: G507,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -17850,7 +17936,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp d.part:u32, a.part, b.part, c:u32",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C148), slot("btype", C148), slot("CmpOp", C284)],
+        slots: &[slot("atype", C148), slot("btype", C148), slot("CmpOp", C286)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17869,7 +17955,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
             },
         ],
-        gates: G498,
+        gates: G507,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -17877,7 +17963,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp.op2 d.part:u32, a.part, b.part, c:u32",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C148), slot("btype", C148), slot("CmpOp", C284), slot("op2", C43)],
+        slots: &[slot("atype", C148), slot("btype", C148), slot("CmpOp", C286), slot("op2", C43)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17896,7 +17982,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
             },
         ],
-        gates: G498,
+        gates: G507,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -17904,7 +17990,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset2,
         syntax: "vset2.atype.btype.CmpOp{.add} d.halfmask:u32, a.halves, b.halves, c:u32",
         section: "9.7.18.2.2",
-        slots: &[slot("atype", C148), slot("btype", C148), slot("CmpOp", C284), optional("add", C35)],
+        slots: &[slot("atype", C148), slot("btype", C148), slot("CmpOp", C286), optional("add", C35)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17924,7 +18010,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
             },
         ],
-        gates: G499,
+        gates: G508,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set2"),
     },
@@ -17932,7 +18018,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset4,
         syntax: "vset4.atype.btype.CmpOp{.add} d.bytemask:u32, a.bytes, b.bytes, c:u32",
         section: "9.7.18.2.4",
-        slots: &[slot("atype", C148), slot("btype", C148), slot("CmpOp", C284), optional("add", C35)],
+        slots: &[slot("atype", C148), slot("btype", C148), slot("CmpOp", C286), optional("add", C35)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17952,7 +18038,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
             },
         ],
-        gates: G500,
+        gates: G509,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set4"),
     },
@@ -17975,10 +18061,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[Rule {
-            when: &[Condition::TypeIn(2, T30)],
+            when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G501,
+        gates: G510,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -18002,10 +18088,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::TypeIn(2, T30)],
+            when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G501,
+        gates: G510,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -18030,10 +18116,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::TypeIn(2, T30)],
+            when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G501,
+        gates: G510,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -18056,10 +18142,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[Rule {
-            when: &[Condition::TypeIn(2, T30)],
+            when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G502,
+        gates: G511,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -18083,10 +18169,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::TypeIn(2, T30)],
+            when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G502,
+        gates: G511,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -18111,10 +18197,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::TypeIn(2, T30)],
+            when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G502,
+        gates: G511,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -18131,7 +18217,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G503,
+        gates: G512,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -18149,7 +18235,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G503,
+        gates: G512,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -18173,7 +18259,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G503,
+        gates: G512,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -18200,7 +18286,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M25)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G504,
+        gates: G513,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub2"),
     },
@@ -18227,7 +18313,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M25)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G505,
+        gates: G514,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub4"),
     },
@@ -18236,15 +18322,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C374),
+            slot("mma_async", C377),
             slot("sync", C47),
             optional("aligned", C54),
-            slot("shape", C375),
-            slot("dtype", C227),
+            slot("shape", C378),
+            slot("dtype", C229),
             slot("atype", C124),
             slot("btype", C124),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -18257,7 +18343,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G506,
+        gates: G515,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18266,15 +18352,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C374),
+            slot("mma_async", C377),
             slot("sync", C47),
             optional("aligned", C54),
-            slot("shape", C375),
-            slot("dtype", C227),
+            slot("shape", C378),
+            slot("dtype", C229),
             slot("atype", C124),
             slot("btype", C124),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -18286,7 +18372,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G506,
+        gates: G515,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18295,15 +18381,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C374),
+            slot("mma_async", C377),
             slot("sync", C47),
             optional("aligned", C54),
-            slot("shape", C375),
+            slot("shape", C378),
             slot("dtype", C1),
             slot("atype", C125),
             slot("btype", C125),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -18316,7 +18402,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G506,
+        gates: G515,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18325,15 +18411,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C374),
+            slot("mma_async", C377),
             slot("sync", C47),
             optional("aligned", C54),
-            slot("shape", C375),
+            slot("shape", C378),
             slot("dtype", C1),
             slot("atype", C125),
             slot("btype", C125),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -18345,7 +18431,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G506,
+        gates: G515,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18354,15 +18440,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C374),
+            slot("mma_async", C377),
             slot("sync", C47),
             optional("aligned", C54),
-            slot("shape", C376),
+            slot("shape", C379),
             slot("dtype", C1),
             slot("atype", C130),
             slot("btype", C130),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -18373,7 +18459,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G506,
+        gates: G515,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18382,15 +18468,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C374),
+            slot("mma_async", C377),
             slot("sync", C47),
             optional("aligned", C54),
-            slot("shape", C376),
+            slot("shape", C379),
             slot("dtype", C1),
             slot("atype", C130),
             slot("btype", C130),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -18401,7 +18487,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G506,
+        gates: G515,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18410,15 +18496,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C374),
+            slot("mma_async", C377),
             slot("sync", C47),
             optional("aligned", C54),
-            slot("shape", C377),
-            slot("dtype", C227),
-            slot("atype", C242),
-            slot("btype", C242),
+            slot("shape", C380),
+            slot("dtype", C229),
+            slot("atype", C244),
+            slot("btype", C244),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -18429,7 +18515,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G507,
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18438,15 +18524,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C374),
+            slot("mma_async", C377),
             slot("sync", C47),
             optional("aligned", C54),
-            slot("shape", C377),
-            slot("dtype", C227),
-            slot("atype", C242),
-            slot("btype", C242),
+            slot("shape", C380),
+            slot("dtype", C229),
+            slot("atype", C244),
+            slot("btype", C244),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -18457,7 +18543,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G507,
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18466,16 +18552,16 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C374),
+            slot("mma_async", C377),
             slot("sync", C47),
             optional("aligned", C54),
-            slot("shape", C378),
+            slot("shape", C381),
             optional("satfinite", C128),
             slot("dtype", C13),
-            slot("atype", C379),
-            slot("btype", C379),
+            slot("atype", C382),
+            slot("btype", C382),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -18485,23 +18571,23 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T26)],
-                then: Consequence::Gates(G508),
+                when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T27)],
+                then: Consequence::Gates(G517),
             },
             Rule {
-                when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G508),
+                when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
+                then: Consequence::Gates(G517),
             },
             Rule {
-                when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G509),
+                when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T21)],
+                then: Consequence::Gates(G518),
             },
             Rule {
-                when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T26)],
-                then: Consequence::Gates(G509),
+                when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T27)],
+                then: Consequence::Gates(G518),
             },
         ],
-        gates: G510,
+        gates: G519,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18510,16 +18596,16 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C374),
+            slot("mma_async", C377),
             slot("sync", C47),
             optional("aligned", C54),
-            slot("shape", C378),
+            slot("shape", C381),
             optional("satfinite", C128),
             slot("dtype", C13),
-            slot("atype", C379),
-            slot("btype", C379),
+            slot("atype", C382),
+            slot("btype", C382),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -18529,23 +18615,23 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T26)],
-                then: Consequence::Gates(G508),
+                when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T27)],
+                then: Consequence::Gates(G517),
             },
             Rule {
-                when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G508),
+                when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
+                then: Consequence::Gates(G517),
             },
             Rule {
-                when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G509),
+                when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T21)],
+                then: Consequence::Gates(G518),
             },
             Rule {
-                when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T26)],
-                then: Consequence::Gates(G509),
+                when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T27)],
+                then: Consequence::Gates(G518),
             },
         ],
-        gates: G510,
+        gates: G519,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18554,17 +18640,17 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype.and.popc d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C374),
+            slot("mma_async", C377),
             slot("sync", C47),
             optional("aligned", C54),
-            slot("shape", C380),
+            slot("shape", C383),
             slot("dtype", C13),
-            slot("atype", C238),
-            slot("btype", C238),
-            slot("and", C381),
+            slot("atype", C240),
+            slot("btype", C240),
+            slot("and", C384),
             slot("popc", C50),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -18573,7 +18659,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G511,
+        gates: G520,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18582,44 +18668,44 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype.and.popc d.frag, a.frag, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C374),
+            slot("mma_async", C377),
+            slot("sync", C47),
+            optional("aligned", C54),
+            slot("shape", C383),
+            slot("dtype", C13),
+            slot("atype", C240),
+            slot("btype", C240),
+            slot("and", C384),
+            slot("popc", C50),
+        ],
+        ignored: T0,
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
+        ],
+        rules: &[],
+        gates: G520,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Wgmma),
+    },
+    Form {
+        opcode: Opcode::Wgmma,
+        syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
+        section: "9.7.15.6.3",
+        slots: &[
+            slot("mma_async", C377),
+            slot("sp", C344),
             slot("sync", C47),
             optional("aligned", C54),
             slot("shape", C380),
-            slot("dtype", C13),
-            slot("atype", C238),
-            slot("btype", C238),
-            slot("and", C381),
-            slot("popc", C50),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
-        ],
-        rules: &[],
-        gates: G511,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Wgmma),
-    },
-    Form {
-        opcode: Opcode::Wgmma,
-        syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
-        section: "9.7.15.6.3",
-        slots: &[
-            slot("mma_async", C374),
-            slot("sp", C341),
-            slot("sync", C47),
-            optional("aligned", C54),
-            slot("shape", C377),
-            slot("dtype", C227),
+            slot("dtype", C229),
             slot("atype", C124),
             slot("btype", C124),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -18634,7 +18720,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G512,
+        gates: G521,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18643,16 +18729,16 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C374),
-            slot("sp", C341),
+            slot("mma_async", C377),
+            slot("sp", C344),
             slot("sync", C47),
             optional("aligned", C54),
-            slot("shape", C377),
-            slot("dtype", C227),
+            slot("shape", C380),
+            slot("dtype", C229),
             slot("atype", C124),
             slot("btype", C124),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -18666,7 +18752,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G512,
+        gates: G521,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18675,16 +18761,16 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C374),
-            slot("sp", C341),
+            slot("mma_async", C377),
+            slot("sp", C344),
             slot("sync", C47),
             optional("aligned", C54),
-            slot("shape", C377),
+            slot("shape", C380),
             slot("dtype", C1),
             slot("atype", C125),
             slot("btype", C125),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -18699,7 +18785,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G512,
+        gates: G521,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18708,16 +18794,16 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C374),
-            slot("sp", C341),
+            slot("mma_async", C377),
+            slot("sp", C344),
             slot("sync", C47),
             optional("aligned", C54),
-            slot("shape", C377),
+            slot("shape", C380),
             slot("dtype", C1),
             slot("atype", C125),
             slot("btype", C125),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -18731,7 +18817,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G512,
+        gates: G521,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18740,16 +18826,16 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C374),
-            slot("sp", C341),
+            slot("mma_async", C377),
+            slot("sp", C344),
             slot("sync", C47),
             optional("aligned", C54),
-            slot("shape", C375),
+            slot("shape", C378),
             slot("dtype", C1),
             slot("atype", C130),
             slot("btype", C130),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -18762,7 +18848,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G512,
+        gates: G521,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18771,16 +18857,16 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C374),
-            slot("sp", C341),
+            slot("mma_async", C377),
+            slot("sp", C344),
             slot("sync", C47),
             optional("aligned", C54),
-            slot("shape", C375),
+            slot("shape", C378),
             slot("dtype", C1),
             slot("atype", C130),
             slot("btype", C130),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -18793,7 +18879,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G512,
+        gates: G521,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18802,16 +18888,16 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C374),
-            slot("sp", C341),
+            slot("mma_async", C377),
+            slot("sp", C344),
             slot("sync", C47),
             optional("aligned", C54),
-            slot("shape", C382),
-            slot("dtype", C227),
-            slot("atype", C242),
-            slot("btype", C242),
+            slot("shape", C385),
+            slot("dtype", C229),
+            slot("atype", C244),
+            slot("btype", C244),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -18824,7 +18910,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G513,
+        gates: G522,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18833,16 +18919,16 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C374),
-            slot("sp", C341),
+            slot("mma_async", C377),
+            slot("sp", C344),
             slot("sync", C47),
             optional("aligned", C54),
-            slot("shape", C382),
-            slot("dtype", C227),
-            slot("atype", C242),
-            slot("btype", C242),
+            slot("shape", C385),
+            slot("dtype", C229),
+            slot("atype", C244),
+            slot("btype", C244),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -18855,7 +18941,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G513,
+        gates: G522,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18864,17 +18950,17 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C374),
-            slot("sp", C341),
+            slot("mma_async", C377),
+            slot("sp", C344),
             slot("sync", C47),
             optional("aligned", C54),
-            slot("shape", C383),
+            slot("shape", C386),
             optional("satfinite", C128),
             slot("dtype", C13),
-            slot("atype", C379),
-            slot("btype", C379),
+            slot("atype", C382),
+            slot("btype", C382),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -18886,23 +18972,23 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T26)],
-                then: Consequence::Gates(G514),
+                when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T27)],
+                then: Consequence::Gates(G523),
             },
             Rule {
-                when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G514),
+                when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
+                then: Consequence::Gates(G523),
             },
             Rule {
-                when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G515),
+                when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T21)],
+                then: Consequence::Gates(G524),
             },
             Rule {
-                when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T26)],
-                then: Consequence::Gates(G515),
+                when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T27)],
+                then: Consequence::Gates(G524),
             },
         ],
-        gates: G516,
+        gates: G525,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18911,17 +18997,17 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C374),
-            slot("sp", C341),
+            slot("mma_async", C377),
+            slot("sp", C344),
             slot("sync", C47),
             optional("aligned", C54),
-            slot("shape", C383),
+            slot("shape", C386),
             optional("satfinite", C128),
             slot("dtype", C13),
-            slot("atype", C379),
-            slot("btype", C379),
+            slot("atype", C382),
+            slot("btype", C382),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -18933,23 +19019,23 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T26)],
-                then: Consequence::Gates(G514),
+                when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T27)],
+                then: Consequence::Gates(G523),
             },
             Rule {
-                when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G514),
+                when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
+                then: Consequence::Gates(G523),
             },
             Rule {
-                when: &[Condition::TypeIn(1, T26), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G515),
+                when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T21)],
+                then: Consequence::Gates(G524),
             },
             Rule {
-                when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T26)],
-                then: Consequence::Gates(G515),
+                when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T27)],
+                then: Consequence::Gates(G524),
             },
         ],
-        gates: G516,
+        gates: G525,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18957,12 +19043,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Wgmma,
         syntax: "wgmma.fence.sync{.aligned}",
         section: "9.7.15.7.1",
-        slots: &[slot("fence", C384), slot("sync", C47), optional("aligned", C54)],
+        slots: &[slot("fence", C387), slot("sync", C47), optional("aligned", C54)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G517,
+        gates: G526,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -18975,7 +19061,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G518,
+        gates: G527,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -18988,7 +19074,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G519,
+        gates: G528,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -18997,13 +19083,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C385),
-            slot("a", C386),
+            slot("load", C388),
+            slot("a", C389),
             slot("sync", C47),
             slot("aligned", C54),
-            slot("layout", C226),
-            slot("shape", C387),
-            optional("memory", C388),
+            slot("layout", C228),
+            slot("shape", C390),
+            optional("memory", C391),
             slot("type", C124),
         ],
         ignored: &[],
@@ -19014,11 +19100,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
         ],
-        gates: G523,
+        gates: G532,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19027,13 +19113,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C385),
-            slot("b", C304),
+            slot("load", C388),
+            slot("b", C307),
             slot("sync", C47),
             slot("aligned", C54),
-            slot("layout", C226),
-            slot("shape", C387),
-            optional("memory", C388),
+            slot("layout", C228),
+            slot("shape", C390),
+            optional("memory", C391),
             slot("type", C124),
         ],
         ignored: &[],
@@ -19044,11 +19130,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
         ],
-        gates: G523,
+        gates: G532,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19057,13 +19143,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C385),
-            slot("a", C386),
+            slot("load", C388),
+            slot("a", C389),
             slot("sync", C47),
             slot("aligned", C54),
-            slot("layout", C226),
-            slot("shape", C387),
-            optional("memory", C388),
+            slot("layout", C228),
+            slot("shape", C390),
+            optional("memory", C391),
             slot("type", C125),
         ],
         ignored: &[],
@@ -19074,11 +19160,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
         ],
-        gates: G524,
+        gates: G533,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19087,13 +19173,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C385),
-            slot("b", C304),
+            slot("load", C388),
+            slot("b", C307),
             slot("sync", C47),
             slot("aligned", C54),
-            slot("layout", C226),
-            slot("shape", C387),
-            optional("memory", C388),
+            slot("layout", C228),
+            slot("shape", C390),
+            optional("memory", C391),
             slot("type", C125),
         ],
         ignored: &[],
@@ -19104,11 +19190,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
         ],
-        gates: G524,
+        gates: G533,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19117,13 +19203,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C385),
-            slot("a", C386),
+            slot("load", C388),
+            slot("a", C389),
             slot("sync", C47),
             slot("aligned", C54),
-            slot("layout", C226),
-            slot("shape", C389),
-            optional("memory", C388),
+            slot("layout", C228),
+            slot("shape", C392),
+            optional("memory", C391),
             slot("type", C130),
         ],
         ignored: &[],
@@ -19133,8 +19219,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G525) }],
-        gates: G524,
+        rules: &[Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G534) }],
+        gates: G533,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19143,13 +19229,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C385),
-            slot("b", C304),
+            slot("load", C388),
+            slot("b", C307),
             slot("sync", C47),
             slot("aligned", C54),
-            slot("layout", C226),
-            slot("shape", C389),
-            optional("memory", C388),
+            slot("layout", C228),
+            slot("shape", C392),
+            optional("memory", C391),
             slot("type", C130),
         ],
         ignored: &[],
@@ -19159,8 +19245,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G525) }],
-        gates: G524,
+        rules: &[Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G534) }],
+        gates: G533,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19169,13 +19255,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C385),
-            slot("a", C386),
+            slot("load", C388),
+            slot("a", C389),
             slot("sync", C47),
             slot("aligned", C54),
-            slot("layout", C226),
-            slot("shape", C390),
-            optional("memory", C388),
+            slot("layout", C228),
+            slot("shape", C393),
+            optional("memory", C391),
             slot("type", C2),
         ],
         ignored: &[],
@@ -19186,11 +19272,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G525) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G526) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G534) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G535) },
         ],
-        gates: G527,
+        gates: G536,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19199,13 +19285,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C385),
-            slot("b", C304),
+            slot("load", C388),
+            slot("b", C307),
             slot("sync", C47),
             slot("aligned", C54),
-            slot("layout", C226),
-            slot("shape", C390),
-            optional("memory", C388),
+            slot("layout", C228),
+            slot("shape", C393),
+            optional("memory", C391),
             slot("type", C2),
         ],
         ignored: &[],
@@ -19216,11 +19302,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G525) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G526) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G534) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G535) },
         ],
-        gates: G527,
+        gates: G536,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19229,14 +19315,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C385),
-            slot("a", C386),
+            slot("load", C388),
+            slot("a", C389),
             slot("sync", C47),
             slot("aligned", C54),
-            slot("layout", C226),
-            slot("shape", C387),
-            optional("memory", C388),
-            slot("type", C234),
+            slot("layout", C228),
+            slot("shape", C390),
+            optional("memory", C391),
+            slot("type", C236),
         ],
         ignored: &[],
         head: 2,
@@ -19246,11 +19332,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
         ],
-        gates: G528,
+        gates: G537,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19259,43 +19345,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C385),
-            slot("b", C304),
+            slot("load", C388),
+            slot("b", C307),
             slot("sync", C47),
             slot("aligned", C54),
-            slot("layout", C226),
-            slot("shape", C387),
-            optional("memory", C388),
-            slot("type", C234),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
-        ],
-        gates: G528,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C385),
-            slot("a", C386),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("row", C229),
-            slot("shape", C391),
-            optional("memory", C388),
+            slot("layout", C228),
+            slot("shape", C390),
+            optional("memory", C391),
             slot("type", C236),
         ],
         ignored: &[],
@@ -19305,34 +19361,12 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G529) }],
-        gates: G530,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C385),
-            slot("b", C304),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("col", C230),
-            slot("shape", C391),
-            optional("memory", C388),
-            slot("type", C236),
+        rules: &[
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
         ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G529) }],
-        gates: G530,
+        gates: G537,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19341,13 +19375,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C385),
-            slot("a", C386),
+            slot("load", C388),
+            slot("a", C389),
             slot("sync", C47),
             slot("aligned", C54),
-            slot("row", C229),
-            slot("shape", C392),
-            optional("memory", C388),
+            slot("row", C231),
+            slot("shape", C394),
+            optional("memory", C391),
             slot("type", C238),
         ],
         ignored: &[],
@@ -19357,8 +19391,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G531) }],
-        gates: G532,
+        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G538) }],
+        gates: G539,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19367,13 +19401,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C385),
-            slot("b", C304),
+            slot("load", C388),
+            slot("b", C307),
             slot("sync", C47),
             slot("aligned", C54),
-            slot("col", C230),
-            slot("shape", C392),
-            optional("memory", C388),
+            slot("col", C232),
+            slot("shape", C394),
+            optional("memory", C391),
             slot("type", C238),
         ],
         ignored: &[],
@@ -19383,8 +19417,60 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G531) }],
-        gates: G532,
+        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G538) }],
+        gates: G539,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C388),
+            slot("a", C389),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("row", C231),
+            slot("shape", C395),
+            optional("memory", C391),
+            slot("type", C240),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G540) }],
+        gates: G541,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C388),
+            slot("b", C307),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("col", C232),
+            slot("shape", C395),
+            optional("memory", C391),
+            slot("type", C240),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G540) }],
+        gates: G541,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19393,14 +19479,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C385),
-            slot("c", C393),
+            slot("load", C388),
+            slot("c", C396),
             slot("sync", C47),
             slot("aligned", C54),
-            slot("layout", C226),
-            slot("shape", C394),
-            optional("memory", C388),
-            slot("type", C227),
+            slot("layout", C228),
+            slot("shape", C397),
+            optional("memory", C391),
+            slot("type", C229),
         ],
         ignored: &[],
         head: 2,
@@ -19410,14 +19496,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G525) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G529) },
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G534) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G538) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G540) },
         ],
-        gates: G523,
+        gates: G532,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19426,13 +19512,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C385),
-            slot("c", C393),
+            slot("load", C388),
+            slot("c", C396),
             slot("sync", C47),
             slot("aligned", C54),
-            slot("layout", C226),
-            slot("shape", C394),
-            optional("memory", C388),
+            slot("layout", C228),
+            slot("shape", C397),
+            optional("memory", C391),
             slot("type", C13),
         ],
         ignored: &[],
@@ -19443,14 +19529,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G525) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G529) },
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G534) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G538) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G540) },
         ],
-        gates: G528,
+        gates: G537,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19459,13 +19545,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C385),
-            slot("c", C393),
+            slot("load", C388),
+            slot("c", C396),
             slot("sync", C47),
             slot("aligned", C54),
-            slot("layout", C226),
-            slot("shape", C395),
-            optional("memory", C388),
+            slot("layout", C228),
+            slot("shape", C398),
+            optional("memory", C391),
             slot("type", C2),
         ],
         ignored: &[],
@@ -19476,13 +19562,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G525) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G526) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G534) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G535) },
         ],
-        gates: G527,
+        gates: G536,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19491,14 +19577,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C396),
-            slot("d", C397),
+            slot("store", C399),
+            slot("d", C400),
             slot("sync", C47),
             slot("aligned", C54),
-            slot("layout", C226),
-            slot("shape", C394),
-            optional("memory", C388),
-            slot("type", C227),
+            slot("layout", C228),
+            slot("shape", C397),
+            optional("memory", C391),
+            slot("type", C229),
         ],
         ignored: &[],
         head: 2,
@@ -19508,14 +19594,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G525) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G529) },
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G534) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G538) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G540) },
         ],
-        gates: G523,
+        gates: G532,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -19524,13 +19610,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C396),
-            slot("d", C397),
+            slot("store", C399),
+            slot("d", C400),
             slot("sync", C47),
             slot("aligned", C54),
-            slot("layout", C226),
-            slot("shape", C394),
-            optional("memory", C388),
+            slot("layout", C228),
+            slot("shape", C397),
+            optional("memory", C391),
             slot("type", C13),
         ],
         ignored: &[],
@@ -19541,14 +19627,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G525) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G529) },
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G534) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G538) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G540) },
         ],
-        gates: G528,
+        gates: G537,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -19557,13 +19643,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C396),
-            slot("d", C397),
+            slot("store", C399),
+            slot("d", C400),
             slot("sync", C47),
             slot("aligned", C54),
-            slot("layout", C226),
-            slot("shape", C395),
-            optional("memory", C388),
+            slot("layout", C228),
+            slot("shape", C398),
+            optional("memory", C391),
             slot("type", C2),
         ],
         ignored: &[],
@@ -19574,13 +19660,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G525) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G526) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G534) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G535) },
         ],
-        gates: G527,
+        gates: G536,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -19589,14 +19675,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.ctype d.frag, a.frag:f16, b.frag:f16, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C335),
+            slot("mma", C338),
             slot("sync", C47),
             slot("aligned", C54),
-            slot("alayout", C226),
-            slot("blayout", C226),
-            slot("shape", C387),
-            slot("dtype", C227),
-            slot("ctype", C227),
+            slot("alayout", C228),
+            slot("blayout", C228),
+            slot("shape", C390),
+            slot("dtype", C229),
+            slot("ctype", C229),
         ],
         ignored: &[],
         head: 1,
@@ -19607,11 +19693,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(1)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
         ],
-        gates: G523,
+        gates: G532,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19620,12 +19706,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C335),
+            slot("mma", C338),
             slot("sync", C47),
             slot("aligned", C54),
-            slot("alayout", C226),
-            slot("blayout", C226),
-            slot("shape", C387),
+            slot("alayout", C228),
+            slot("blayout", C228),
+            slot("shape", C390),
             slot("dtype", C1),
             slot("atype", C125),
             slot("btype", C125),
@@ -19640,11 +19726,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
         ],
-        gates: G524,
+        gates: G533,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19653,12 +19739,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C335),
+            slot("mma", C338),
             slot("sync", C47),
             slot("aligned", C54),
-            slot("alayout", C226),
-            slot("blayout", C226),
-            slot("shape", C389),
+            slot("alayout", C228),
+            slot("blayout", C228),
+            slot("shape", C392),
             slot("dtype", C1),
             slot("atype", C130),
             slot("btype", C130),
@@ -19672,8 +19758,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G525) }],
-        gates: G524,
+        rules: &[Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G534) }],
+        gates: G533,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19682,12 +19768,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape{.rnd}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C335),
+            slot("mma", C338),
             slot("sync", C47),
             slot("aligned", C54),
-            slot("alayout", C226),
-            slot("blayout", C226),
-            slot("shape", C395),
+            slot("alayout", C228),
+            slot("blayout", C228),
+            slot("shape", C398),
             optional("rnd", C7),
             slot("dtype", C2),
             slot("atype", C2),
@@ -19703,13 +19789,13 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G525) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G526) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G534) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G535) },
         ],
-        gates: G527,
+        gates: G536,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19718,110 +19804,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C335),
+            slot("mma", C338),
             slot("sync", C47),
             slot("aligned", C54),
-            slot("alayout", C226),
-            slot("blayout", C226),
-            slot("shape", C387),
-            slot("dtype", C13),
-            slot("atype", C398),
-            slot("btype", C398),
-            slot("ctype", C13),
-            optional("satfinite", C128),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
-        ],
-        gates: G528,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mma),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
-        section: "9.7.14.4.5",
-        slots: &[
-            slot("mma", C335),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("alayout", C226),
-            slot("blayout", C226),
-            slot("shape", C387),
-            slot("dtype", C13),
-            slot("atype", C399),
-            slot("btype", C399),
-            slot("ctype", C13),
-            optional("satfinite", C128),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G520) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G521) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G522) },
-        ],
-        gates: G528,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mma),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
-        section: "9.7.14.4.5",
-        slots: &[
-            slot("mma", C335),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("row", C229),
-            slot("col", C230),
-            slot("shape", C391),
-            slot("dtype", C13),
-            slot("atype", C400),
-            slot("btype", C400),
-            slot("ctype", C13),
-            optional("satfinite", C128),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G529) }],
-        gates: G530,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mma),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
-        section: "9.7.14.4.5",
-        slots: &[
-            slot("mma", C335),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("row", C229),
-            slot("col", C230),
-            slot("shape", C391),
+            slot("alayout", C228),
+            slot("blayout", C228),
+            slot("shape", C390),
             slot("dtype", C13),
             slot("atype", C401),
             slot("btype", C401),
@@ -19836,8 +19824,106 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G529) }],
-        gates: G530,
+        rules: &[
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
+        ],
+        gates: G537,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.4.5",
+        slots: &[
+            slot("mma", C338),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("alayout", C228),
+            slot("blayout", C228),
+            slot("shape", C390),
+            slot("dtype", C13),
+            slot("atype", C402),
+            slot("btype", C402),
+            slot("ctype", C13),
+            optional("satfinite", C128),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
+        ],
+        gates: G537,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.4.5",
+        slots: &[
+            slot("mma", C338),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("row", C231),
+            slot("col", C232),
+            slot("shape", C394),
+            slot("dtype", C13),
+            slot("atype", C403),
+            slot("btype", C403),
+            slot("ctype", C13),
+            optional("satfinite", C128),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G538) }],
+        gates: G539,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.4.5",
+        slots: &[
+            slot("mma", C338),
+            slot("sync", C47),
+            slot("aligned", C54),
+            slot("row", C231),
+            slot("col", C232),
+            slot("shape", C394),
+            slot("dtype", C13),
+            slot("atype", C404),
+            slot("btype", C404),
+            slot("ctype", C13),
+            optional("satfinite", C128),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G538) }],
+        gates: G539,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19846,17 +19932,17 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.bitOp.popc.sync.aligned.row.col.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C335),
-            slot("bitOp", C239),
+            slot("mma", C338),
+            slot("bitOp", C241),
             slot("popc", C50),
             slot("sync", C47),
             slot("aligned", C54),
-            slot("row", C229),
-            slot("col", C230),
-            slot("shape", C392),
+            slot("row", C231),
+            slot("col", C232),
+            slot("shape", C395),
             slot("dtype", C13),
-            slot("atype", C238),
-            slot("btype", C238),
+            slot("atype", C240),
+            slot("btype", C240),
             slot("ctype", C13),
         ],
         ignored: &[],
@@ -19868,10 +19954,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G533) },
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G542) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G540) },
         ],
-        gates: G532,
+        gates: G541,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
