@@ -61,7 +61,10 @@ impl BodyChecker<'_, '_> {
             self.sink().error(Code::SyntaxError, span, message).help(help);
         } else if let Some(span) = tensor_symbol(context, operands) {
             let message = "Argument 1 of instruction 'add': must be register";
-            let help = "tensor memory has no variables: an address in it is in a register";
+            let help = match context.form.opcode {
+                Opcode::St => "put the address of the variable into a register first",
+                _ => "tensor memory has no variables: an address in it is in a register",
+            };
             self.sink().error(Code::RegisterExpected, span, message).help(help);
         } else if let Some((message, span)) =
             matrix_without_code(context).zip(operands.first().map(|lowered| lowered.span))
@@ -114,10 +117,13 @@ fn has_no_halves(context: &Context) -> bool {
         && picks.ty(0) == Type::F16
 }
 
-/// The variable that an instruction of tensor memory has for its address, which ptxas adds to its offset.
+/// The variable that an instruction of tensor memory, or `st.bulk`, has for its address, which ptxas adds to its offset.
 fn tensor_symbol(context: &Context, operands: &[Lowered]) -> Option<Span> {
     let Action::Effect(effect) = context.form.action else { return None };
-    let adds = matches!(effect, Effect::TensorLd | Effect::TensorSt | Effect::TensorCp | Effect::TensorShift);
+    let adds = matches!(
+        effect,
+        Effect::TensorLd | Effect::TensorSt | Effect::TensorCp | Effect::TensorShift | Effect::StoreBulk
+    );
     let is_symbol = |lowered: &&Lowered| matches!(lowered.value, Value::Address(Base::Symbol(_), _));
     operands.iter().find(is_symbol).filter(|_| adds).map(|lowered| lowered.span)
 }

@@ -67,10 +67,15 @@ pub(crate) fn check(
                 context.name, value as i64
             );
             sink.error(Code::OutOfRange, lowered.span, message);
-        } else if context.picks.has(Mod::Bulk) && spec.name == "size" && value as i64 % 16 != 0 {
+        } else if context.picks.has(Mod::Bulk)
+            && spec.name == "size"
+            && value as i64 % bulk_unit(context) != 0
+        {
             let message = format!(
-                "Argument {i} of instruction '{}': unexpected value '{}', expected to be multiple of 16",
-                context.name, value as i64
+                "Argument {i} of instruction '{}': unexpected value '{}', expected to be multiple of {}",
+                context.name,
+                value as i64,
+                bulk_unit(context)
             );
             sink.error(Code::OutOfRange, lowered.span, message);
         } else if context.form.opcode == Opcode::Setmaxnreg && value % 8 != 0 {
@@ -117,6 +122,11 @@ pub(crate) fn check(
             let i = i + usize::from(context.form.action == Action::Effect(Effect::CopyTensor));
             let message = match least == greatest {
                 // Of priorities, operands are counted from one.
+                true if spec.name == "initval" => {
+                    format!(
+                        "Argument {i} of instruction '{name}': unexpected value '{value}', expected to be zero"
+                    )
+                }
                 true => format!(
                     "Argument {} of instruction '{name}': unexpected value '{value}', expected to be {least}",
                     i + usize::from(context.form.opcode == Opcode::Applypriority)
@@ -154,6 +164,11 @@ pub(crate) fn check(
     if context.form.action == Action::Effect(Effect::Barrier) {
         barrier(sink, context, operands, lowered);
     }
+}
+
+/// What the size of a bulk copy, or of what `st.bulk` fills, is a multiple of.
+fn bulk_unit(context: &Context) -> i64 {
+    if context.form.opcode == Opcode::St { 8 } else { 16 }
 }
 
 /// `createpolicy.range`: the part of a range that a policy holds for.

@@ -712,6 +712,12 @@ pub enum OpKind {
         mbarrier: Address,
         all: bool,
     },
+    /// `st.bulk`: zeros in shared memory of the block.
+    StoreBulk {
+        address: Address,
+        /// Bytes, a multiple of 8, of 32 or 64 bits.
+        size: Slot,
+    },
     /// `st.async`, `red.async`: stores elements of so many bytes, or combines one with what is there; the mbarrier object has received
     /// them then.
     StoreAsync {

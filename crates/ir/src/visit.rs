@@ -184,6 +184,10 @@ impl Op {
                 address(dst, f);
                 address(mbarrier, f);
             }
+            OpKind::StoreBulk { address: at, size } => {
+                address(at, f);
+                f(size, Touch::Use);
+            }
             OpKind::StoreAsync { address: at, src, mbarrier, .. } => {
                 address(at, f);
                 uses(src, f);
@@ -530,6 +534,9 @@ pub fn accesses(op: &OpKind) -> SmallVec<[Access; 3]> {
             let multicast = all.then_some(Multicast::All);
             let response = Access::new(AccessKind::CopyWrite, dst, Extent::Bytes(RESPONSE_BYTES), weak);
             smallvec![Access { multicast, ..response }, Access { multicast, ..completion(mbarrier) }]
+        }
+        OpKind::StoreBulk { address, size } => {
+            smallvec![Access::new(AccessKind::CopyWrite, address, Extent::Slot(*size), weak)]
         }
         OpKind::StoreAsync { address, src, bytes, reduction, mbarrier } => {
             let extent = Extent::Bytes(bytes * src.len() as u32);

@@ -289,6 +289,8 @@ pub enum Effect {
     StMatrix,
     /// `st.async` and `red.async` that an mbarrier object is told of.
     StoreAsync,
+    /// `st.bulk`
+    StoreBulk,
     StackRestore,
     StackSave,
     Suld,

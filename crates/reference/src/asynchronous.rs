@@ -240,6 +240,24 @@ impl Cpu<'_, '_> {
         self.complete_copy(object, to, data.len() as u64)
     }
 
+    /// `st.bulk`: zeros in the block's own shared memory.
+    pub fn store_bulk(&mut self, i: &Instruction) -> Step {
+        let [address, size, ..] = &i.operands[..] else { return Ok(()) };
+        let to = self.address(address, i.picks.space());
+        let bytes = self.value(size, i.form.operands[1].resolve(&i.picks).unwrap_or(Type::U64)) as u64;
+        if bytes == 0 {
+            return Ok(());
+        }
+        if !to.at.is_multiple_of(8) || !bytes.is_multiple_of(8) {
+            return Err(self.access_fault(FaultKind::Misaligned, to, bytes, true));
+        }
+        let is_own = Self::resolve(to).0 == Space::Shared && to.rank() == self.cta.rank;
+        if !is_own || bytes > 1 << 24 {
+            return Err(self.access_fault(FaultKind::OutOfBounds, to, bytes, true));
+        }
+        self.write_bytes(to, &vec![0; bytes as usize])
+    }
+
     // Work of clusters that have not begun.
 
     /// `clusterlaunchcontrol.try_cancel`: all have begun.

@@ -182,6 +182,7 @@ impl Cpu<'_, '_> {
                 let rank = vm::rank_of_address(address, i.picks.space() == Space::Generic);
                 self.set_operand(i.operands.first(), rank.into(), Type::U32);
             }
+            Effect::StoreBulk => self.store_bulk(i)?,
             Effect::StoreAsync => {
                 self.store_async(i)?;
                 return Ok(Flow::Yield);

@@ -113,6 +113,15 @@ impl Lowering<'_> {
         self.push(guard, OpKind::TryCancel { dst, mbarrier, all });
     }
 
+    /// `st.bulk`: zeros.
+    pub(super) fn store_bulk(&mut self, i: &Instruction) {
+        let guard = self.guard(i);
+        let [address, size, ..] = &i.operands[..] else { return };
+        let size = self.source(size, i.form.operands[1].resolve(&i.picks).unwrap_or(Type::U64));
+        let address = self.address(address, i.picks.space());
+        self.push(guard, OpKind::StoreBulk { address, size });
+    }
+
     /// `st.async`, `red.async`
     pub(super) fn store_async(&mut self, i: &Instruction) {
         self.block().may_spin = true;

@@ -65,6 +65,7 @@ impl Lowering<'_> {
             Effect::CpAsyncGroup => self.copy_group(i),
             Effect::TryCancel => self.try_cancel(i),
             Effect::StoreAsync => self.store_async(i),
+            Effect::StoreBulk => self.store_bulk(i),
             Effect::QueryCancel => self.query_cancel(i),
             Effect::CpAsyncArrive | Effect::Mbarrier => self.mbarrier(i),
             Effect::Alloca => {

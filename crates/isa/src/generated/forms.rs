@@ -1695,22 +1695,29 @@ const G376: &[Gate] = &[
     sm("Feature 'st.async/red.async with .global state space'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .global state space'", 8, 7, Stage::Form),
 ];
-const G377: &[Gate] = &[
+const G377: &[Gate] =
+    &[ptx("Feature 'st.bulk'", 8, 6, Stage::Form), sm("Feature 'st.bulk'", &[Target::sm(100)], Stage::Form)];
+const G378: &[Gate] = &[
+    ptx("Feature 'st.bulk'", 8, 6, Stage::Form),
+    sm("Feature 'st.bulk'", &[Target::sm(100)], Stage::Form),
+    ptx("Feature 'st.bulk with 32-bit size argument'", 9, 0, Stage::Form),
+];
+const G379: &[Gate] = &[
     sm("Feature 'stackrestore'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stackrestore'", 7, 3, Stage::Form),
 ];
-const G378: &[Gate] = &[
+const G380: &[Gate] = &[
     sm("Feature 'stacksave'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stacksave'", 7, 3, Stage::Form),
 ];
-const G379: &[Gate] =
+const G381: &[Gate] =
     &[sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form), ptx("Feature 'stmatrix'", 7, 8, Stage::Form)];
-const G380: &[Gate] = &[sm(
+const G382: &[Gate] = &[sm(
     "Feature '.m16n8'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
     Stage::Token,
 )];
-const G381: &[Gate] = &[
+const G383: &[Gate] = &[
     sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'stmatrix'", 7, 8, Stage::Form),
     ptx("Feature '.m16n8'", 8, 6, Stage::Form),
@@ -1724,86 +1731,86 @@ const G381: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G382: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G383: &[Gate] = &[
+const G384: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G385: &[Gate] = &[
     sm("Feature 'sub.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32x2'", 8, 6, Stage::Form),
 ];
-const G384: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G385: &[Gate] = &[
+const G386: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G387: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16'", 7, 8, Stage::Form),
 ];
-const G386: &[Gate] = &[
+const G388: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16x2'", 7, 8, Stage::Form),
 ];
-const G387: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
-const G388: &[Gate] = &[
+const G389: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
+const G390: &[Gate] = &[
     sm("Feature 'sub.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.f16'", 8, 6, Stage::Form),
 ];
-const G389: &[Gate] = &[
+const G391: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G390: &[Gate] = &[
+const G392: &[Gate] = &[
     ptx("Feature 'sub{types}'", 9, 4, Stage::Form),
     sm("Feature 'sub{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
 ];
-const G391: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
-const G392: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
-const G393: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
-const G394: &[Gate] = &[
+const G393: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
+const G394: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
+const G395: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
+const G396: &[Gate] = &[
     sm("Instruction 'suld'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G395: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
-const G396: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
-const G397: &[Gate] = &[
+const G397: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
+const G398: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
+const G399: &[Gate] = &[
     ptx("Feature '64-bit min/max operation on sured.b'", 8, 1, Stage::Form),
     sm("Feature '64-bit min/max operation on sured.b'", &[Target::sm(50)], Stage::Form),
 ];
-const G398: &[Gate] = &[sm("Instruction 'sured.b'", &[Target::sm(20)], Stage::Form)];
-const G399: &[Gate] = &[
+const G400: &[Gate] = &[sm("Instruction 'sured.b'", &[Target::sm(20)], Stage::Form)];
+const G401: &[Gate] = &[
     ptx("Feature '.b64 on sured.p'", 8, 1, Stage::Form),
     sm("Feature '.b64 on sured.p'", &[Target::sm(50)], Stage::Form),
 ];
-const G400: &[Gate] = &[sm("Instruction 'sured.p'", &[Target::sm(20)], Stage::Form)];
-const G401: &[Gate] = &[
+const G402: &[Gate] = &[sm("Instruction 'sured.p'", &[Target::sm(20)], Stage::Form)];
+const G403: &[Gate] = &[
     sm("Instruction 'sust'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G402: &[Gate] = &[
+const G404: &[Gate] = &[
     sm("Feature 'sust.p with array geometry'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'sust.p with array geometry'", 4, 1, Stage::Form),
 ];
-const G403: &[Gate] = &[sm("Instruction 'sust.p'", &[Target::sm(20)], Stage::Form)];
-const G404: &[Gate] =
+const G405: &[Gate] = &[sm("Instruction 'sust.p'", &[Target::sm(20)], Stage::Form)];
+const G406: &[Gate] =
     &[sm("Instruction 'szext'", &[Target::sm(70)], Stage::Form), ptx("Feature 'szext'", 7, 6, Stage::Form)];
-const G405: &[Gate] =
+const G407: &[Gate] =
     &[sm("Feature 'tanh'", &[Target::sm(75)], Stage::Form), ptx("Feature 'tanh'", 7, 0, Stage::Form)];
-const G406: &[Gate] = &[
+const G408: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16'", 7, 8, Stage::Form),
 ];
-const G407: &[Gate] = &[
+const G409: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16x2'", 7, 8, Stage::Form),
 ];
-const G408: &[Gate] = &[
+const G410: &[Gate] = &[
     ptx("Feature '.cta_group::1'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::1'",
@@ -1811,7 +1818,7 @@ const G408: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G409: &[Gate] = &[
+const G411: &[Gate] = &[
     ptx("Feature '.cta_group::2'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::2'",
@@ -1819,7 +1826,7 @@ const G409: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G410: &[Gate] = &[
+const G412: &[Gate] = &[
     ptx("Feature 'tcgen05.alloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.alloc'",
@@ -1827,7 +1834,7 @@ const G410: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G411: &[Gate] = &[
+const G413: &[Gate] = &[
     ptx("Feature 'tcgen05.dealloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.dealloc'",
@@ -1835,7 +1842,7 @@ const G411: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G412: &[Gate] = &[
+const G414: &[Gate] = &[
     ptx("Feature 'tcgen05.relinquish_alloc_permit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.relinquish_alloc_permit'",
@@ -1843,27 +1850,27 @@ const G412: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G413: &[Gate] = &[sm(
+const G415: &[Gate] = &[sm(
     "Feature '.16x64b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G414: &[Gate] = &[sm(
+const G416: &[Gate] = &[sm(
     "Feature '.16x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G415: &[Gate] = &[sm(
+const G417: &[Gate] = &[sm(
     "Feature '.16x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G416: &[Gate] = &[sm(
+const G418: &[Gate] = &[sm(
     "Feature '.32x32b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G417: &[Gate] = &[
+const G419: &[Gate] = &[
     ptx("Feature 'tcgen05.ld'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.ld'",
@@ -1871,12 +1878,12 @@ const G417: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G418: &[Gate] = &[sm(
+const G420: &[Gate] = &[sm(
     "Feature '.16x32bx2'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G419: &[Gate] = &[
+const G421: &[Gate] = &[
     ptx("Feature 'tcgen05.st'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.st'",
@@ -1884,7 +1891,7 @@ const G419: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G420: &[Gate] = &[
+const G422: &[Gate] = &[
     ptx("Feature 'tcgen05.wait'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.wait'",
@@ -1892,22 +1899,22 @@ const G420: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G421: &[Gate] = &[sm(
+const G423: &[Gate] = &[sm(
     "Feature '.128x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G422: &[Gate] = &[sm(
+const G424: &[Gate] = &[sm(
     "Feature '.4x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G423: &[Gate] = &[sm(
+const G425: &[Gate] = &[sm(
     "Feature '.128x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G424: &[Gate] = &[
+const G426: &[Gate] = &[
     ptx("Feature 'tcgen05.cp'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.cp'",
@@ -1915,17 +1922,17 @@ const G424: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G425: &[Gate] = &[sm(
+const G427: &[Gate] = &[sm(
     "Feature '.64x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G426: &[Gate] = &[sm(
+const G428: &[Gate] = &[sm(
     "Feature '.32x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G427: &[Gate] = &[
+const G429: &[Gate] = &[
     ptx("Feature 'tcgen05.shift'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.shift'",
@@ -1938,7 +1945,7 @@ const G427: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G428: &[Gate] = &[
+const G430: &[Gate] = &[
     ptx("Feature '.kind::f16'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::f16'",
@@ -1946,7 +1953,7 @@ const G428: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G429: &[Gate] = &[
+const G431: &[Gate] = &[
     ptx("Feature '.kind::tf32'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::tf32'",
@@ -1954,7 +1961,7 @@ const G429: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G430: &[Gate] = &[
+const G432: &[Gate] = &[
     ptx("Feature '.kind::i8'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::i8'",
@@ -1962,7 +1969,7 @@ const G430: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G431: &[Gate] = &[
+const G433: &[Gate] = &[
     ptx("Feature '.collector::a::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::fill'",
@@ -1970,7 +1977,7 @@ const G431: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G432: &[Gate] = &[
+const G434: &[Gate] = &[
     ptx("Feature '.collector::a::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::use'",
@@ -1978,7 +1985,7 @@ const G432: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G433: &[Gate] = &[
+const G435: &[Gate] = &[
     ptx("Feature '.collector::a::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::lastuse'",
@@ -1986,7 +1993,7 @@ const G433: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G434: &[Gate] = &[
+const G436: &[Gate] = &[
     ptx("Feature '.collector::a::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::discard'",
@@ -1994,12 +2001,12 @@ const G434: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G435: &[Gate] = &[sm(
+const G437: &[Gate] = &[sm(
     "Feature '.kind::i8'",
     &[Target::new(100, Suffix::Architecture), Target::new(110, Suffix::Architecture)],
     Stage::Form,
 )];
-const G436: &[Gate] = &[
+const G438: &[Gate] = &[
     ptx("Feature 'tcgen05.mma'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma'",
@@ -2007,7 +2014,7 @@ const G436: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G437: &[Gate] = &[
+const G439: &[Gate] = &[
     ptx("Feature '.ashift'", 8, 6, Stage::Token),
     sm(
         "Feature '.ashift'",
@@ -2015,7 +2022,7 @@ const G437: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G438: &[Gate] = &[
+const G440: &[Gate] = &[
     ptx("Feature '.block16'", 8, 8, Stage::Token),
     sm(
         "Feature '.block16'",
@@ -2023,7 +2030,7 @@ const G438: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G439: &[Gate] = &[
+const G441: &[Gate] = &[
     ptx("Feature '.block32'", 8, 8, Stage::Token),
     sm(
         "Feature '.block32'",
@@ -2031,7 +2038,7 @@ const G439: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G440: &[Gate] = &[sm(
+const G442: &[Gate] = &[sm(
     "Feature '.kind::mxf4 with .sp modifier'",
     &[
         Target::new(100, Suffix::Architecture),
@@ -2041,7 +2048,7 @@ const G440: &[Gate] = &[sm(
     ],
     Stage::Form,
 )];
-const G441: &[Gate] = &[sm(
+const G443: &[Gate] = &[sm(
     "Feature '.kind::mxf4nvf4 with .sp modifier'",
     &[
         Target::new(100, Suffix::Architecture),
@@ -2051,7 +2058,7 @@ const G441: &[Gate] = &[sm(
     ],
     Stage::Form,
 )];
-const G442: &[Gate] = &[
+const G444: &[Gate] = &[
     ptx("Feature '.collector::b0::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::fill'",
@@ -2059,7 +2066,7 @@ const G442: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G443: &[Gate] = &[
+const G445: &[Gate] = &[
     ptx("Feature '.collector::b0::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::use'",
@@ -2067,7 +2074,7 @@ const G443: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G444: &[Gate] = &[
+const G446: &[Gate] = &[
     ptx("Feature '.collector::b0::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::lastuse'",
@@ -2075,7 +2082,7 @@ const G444: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G445: &[Gate] = &[
+const G447: &[Gate] = &[
     ptx("Feature '.collector::b0::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::discard'",
@@ -2083,7 +2090,7 @@ const G445: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G446: &[Gate] = &[
+const G448: &[Gate] = &[
     ptx("Feature '.collector::b1::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::fill'",
@@ -2091,7 +2098,7 @@ const G446: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G447: &[Gate] = &[
+const G449: &[Gate] = &[
     ptx("Feature '.collector::b1::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::use'",
@@ -2099,7 +2106,7 @@ const G447: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G448: &[Gate] = &[
+const G450: &[Gate] = &[
     ptx("Feature '.collector::b1::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::lastuse'",
@@ -2107,7 +2114,7 @@ const G448: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G449: &[Gate] = &[
+const G451: &[Gate] = &[
     ptx("Feature '.collector::b1::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::discard'",
@@ -2115,7 +2122,7 @@ const G449: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G450: &[Gate] = &[
+const G452: &[Gate] = &[
     ptx("Feature '.collector::b2::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::fill'",
@@ -2123,7 +2130,7 @@ const G450: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G451: &[Gate] = &[
+const G453: &[Gate] = &[
     ptx("Feature '.collector::b2::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::use'",
@@ -2131,7 +2138,7 @@ const G451: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G452: &[Gate] = &[
+const G454: &[Gate] = &[
     ptx("Feature '.collector::b2::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::lastuse'",
@@ -2139,7 +2146,7 @@ const G452: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G453: &[Gate] = &[
+const G455: &[Gate] = &[
     ptx("Feature '.collector::b2::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::discard'",
@@ -2147,7 +2154,7 @@ const G453: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G454: &[Gate] = &[
+const G456: &[Gate] = &[
     ptx("Feature '.collector::b3::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::fill'",
@@ -2155,7 +2162,7 @@ const G454: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G455: &[Gate] = &[
+const G457: &[Gate] = &[
     ptx("Feature '.collector::b3::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::use'",
@@ -2163,7 +2170,7 @@ const G455: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G456: &[Gate] = &[
+const G458: &[Gate] = &[
     ptx("Feature '.collector::b3::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::lastuse'",
@@ -2171,7 +2178,7 @@ const G456: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G457: &[Gate] = &[
+const G459: &[Gate] = &[
     ptx("Feature '.collector::b3::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::discard'",
@@ -2179,7 +2186,7 @@ const G457: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G458: &[Gate] = &[
+const G460: &[Gate] = &[
     ptx("Feature 'tcgen05.mma.ws'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma.ws'",
@@ -2193,7 +2200,7 @@ const G458: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G459: &[Gate] = &[
+const G461: &[Gate] = &[
     ptx("Feature 'tcgen05.commit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.commit'",
@@ -2201,7 +2208,7 @@ const G459: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G460: &[Gate] = &[
+const G462: &[Gate] = &[
     ptx("Feature 'tcgen05.fence'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.fence'",
@@ -2209,7 +2216,7 @@ const G460: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G461: &[Gate] = &[
+const G463: &[Gate] = &[
     ptx("Feature 'tensormap.replace.swizzle_atomicity'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tensormap.replace.swizzle_atomicity'",
@@ -2221,7 +2228,7 @@ const G461: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G462: &[Gate] = &[
+const G464: &[Gate] = &[
     ptx("Feature 'tensormap.replace'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.replace'",
@@ -2234,7 +2241,7 @@ const G462: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G463: &[Gate] = &[
+const G465: &[Gate] = &[
     ptx("Feature 'tensormap.cp_fenceproxy'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.cp_fenceproxy'",
@@ -2242,149 +2249,149 @@ const G463: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G464: &[Gate] =
+const G466: &[Gate] =
     &[sm("Instruction 'testp'", &[Target::sm(20)], Stage::Form), ptx("Feature 'testp'", 2, 0, Stage::Form)];
-const G465: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
-const G466: &[Gate] = &[
+const G467: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
+const G468: &[Gate] = &[
     sm("Feature 'multi-sample textures'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'multi-sample textures'", 3, 2, Stage::Modifier),
 ];
-const G467: &[Gate] = &[
+const G469: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Modifier),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Modifier),
 ];
-const G468: &[Gate] = &[ptx("Feature 'tex.uni'", 3, 2, Stage::Form)];
-const G469: &[Gate] = &[
+const G470: &[Gate] = &[ptx("Feature 'tex.uni'", 3, 2, Stage::Form)];
+const G471: &[Gate] = &[
     sm("Instruction 'tex.base'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.base'", 3, 1, Stage::Form),
 ];
-const G470: &[Gate] = &[
+const G472: &[Gate] = &[
     sm("Instruction 'tex.level'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.level'", 3, 1, Stage::Form),
 ];
-const G471: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
-const G472: &[Gate] = &[
+const G473: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
+const G474: &[Gate] = &[
     sm("Instruction 'tex.grad'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.grad'", 3, 1, Stage::Form),
 ];
-const G473: &[Gate] = &[
+const G475: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex'", 4, 3, Stage::Modifier),
 ];
-const G474: &[Gate] = &[
+const G476: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex.base'", 4, 3, Stage::Modifier),
 ];
-const G475: &[Gate] = &[
+const G477: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex.level'", 4, 3, Stage::Modifier),
 ];
-const G476: &[Gate] = &[
+const G478: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex.grad'", 4, 3, Stage::Modifier),
 ];
-const G477: &[Gate] = &[
+const G479: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form),
     sm("Feature 'tld4 instruction with .a2d'", &[Target::sm(30)], Stage::Form),
 ];
-const G478: &[Gate] = &[
+const G480: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form),
     sm("Feature 'tld4 instruction with .cube'", &[Target::sm(30)], Stage::Form),
 ];
-const G479: &[Gate] = &[
+const G481: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form),
     sm("Feature 'tld4 instruction with .acube'", &[Target::sm(30)], Stage::Form),
 ];
-const G480: &[Gate] = &[ptx("Feature 'tld4.uni'", 3, 2, Stage::Form)];
-const G481: &[Gate] = &[sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form)];
-const G482: &[Gate] = &[
+const G482: &[Gate] = &[ptx("Feature 'tld4.uni'", 3, 2, Stage::Form)];
+const G483: &[Gate] = &[sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form)];
+const G484: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Modifier),
     sm("Feature 'tld4 instruction with .a2d'", &[Target::sm(30)], Stage::Modifier),
 ];
-const G483: &[Gate] = &[
+const G485: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Modifier),
     sm("Feature 'tld4 instruction with .cube'", &[Target::sm(30)], Stage::Modifier),
 ];
-const G484: &[Gate] = &[
+const G486: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Modifier),
     sm("Feature 'tld4 instruction with .acube'", &[Target::sm(30)], Stage::Modifier),
 ];
-const G485: &[Gate] = &[
+const G487: &[Gate] = &[
     sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tld4'", 4, 3, Stage::Modifier),
 ];
-const G486: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
-const G487: &[Gate] = &[
+const G488: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
+const G489: &[Gate] = &[
     ptx("Feature 'num_samples attribute'", 4, 1, Stage::Form),
     sm("Feature 'num_samples attribute'", &[Target::sm(30)], Stage::Form),
 ];
-const G488: &[Gate] = &[
+const G490: &[Gate] = &[
     sm("Instruction 'txq.level'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'txq.level'", 4, 3, Stage::Form),
 ];
-const G489: &[Gate] =
-    &[sm("Instruction 'vabsdiff'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G490: &[Gate] =
-    &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G491: &[Gate] =
-    &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G492: &[Gate] =
-    &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G493: &[Gate] =
-    &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G494: &[Gate] =
-    &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G495: &[Gate] =
-    &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G496: &[Gate] =
-    &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G497: &[Gate] =
-    &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G498: &[Gate] =
-    &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G499: &[Gate] =
-    &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G500: &[Gate] =
-    &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G501: &[Gate] =
-    &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G502: &[Gate] =
-    &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G503: &[Gate] =
+    &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G504: &[Gate] =
+    &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G505: &[Gate] =
     &[sm("Instruction 'vmin4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G504: &[Gate] = &[
+const G506: &[Gate] = &[
     ptx("Feature 'vote.ballot'", 2, 0, Stage::Form),
     sm("Instruction 'vote.ballot'", &[Target::sm(20)], Stage::Form),
 ];
-const G505: &[Gate] = &[
+const G507: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     until("Instruction 'vote' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G506: &[Gate] = &[
+const G508: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     ptx("Feature 'vote.sync'", 6, 0, Stage::Result),
     sm("Instruction 'vote.sync'", &[Target::sm(30)], Stage::Result),
 ];
-const G507: &[Gate] =
-    &[sm("Instruction 'vset'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G508: &[Gate] =
-    &[sm("Instruction 'vset2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G509: &[Gate] =
-    &[sm("Instruction 'vset4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vset'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G510: &[Gate] =
-    &[sm("Instruction 'vshl'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vset2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G511: &[Gate] =
-    &[sm("Instruction 'vshr'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vset4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G512: &[Gate] =
-    &[sm("Instruction 'vsub'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vshl'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G513: &[Gate] =
-    &[sm("Instruction 'vsub2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vshr'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G514: &[Gate] =
+    &[sm("Instruction 'vsub'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G515: &[Gate] =
+    &[sm("Instruction 'vsub2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G516: &[Gate] =
     &[sm("Instruction 'vsub4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G515: &[Gate] = &[
+const G517: &[Gate] = &[
     ptx("Feature 'WGMMA with floating point types'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with floating point types'",
@@ -2392,16 +2399,16 @@ const G515: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G516: &[Gate] = &[
+const G518: &[Gate] = &[
     ptx("Feature 'WGMMA with FP8 types'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.mma_async with FP8 types'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G517: &[Gate] = &[sm(
+const G519: &[Gate] = &[sm(
     "Instruction 'wgmma.mma_async with integer types'",
     &[Target::new(90, Suffix::Architecture)],
     Stage::Form,
 )];
-const G518: &[Gate] = &[
+const G520: &[Gate] = &[
     ptx("Feature 'WGMMA with mixed integer types'", 8, 4, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with mixed integer types'",
@@ -2409,8 +2416,8 @@ const G518: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G519: &[Gate] = &[ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form)];
-const G520: &[Gate] = &[
+const G521: &[Gate] = &[ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form)];
+const G522: &[Gate] = &[
     ptx("Feature 'WGMMA with boolean type'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with boolean type'",
@@ -2418,7 +2425,7 @@ const G520: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G521: &[Gate] = &[
+const G523: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with floating point types'", 8, 2, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with floating point types'",
@@ -2426,7 +2433,7 @@ const G521: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G522: &[Gate] = &[
+const G524: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with FP8 types'", 8, 2, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with FP8 types'",
@@ -2434,12 +2441,12 @@ const G522: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G523: &[Gate] = &[sm(
+const G525: &[Gate] = &[sm(
     "Instruction 'Sparse wgmma.mma_async with integer types'",
     &[Target::new(90, Suffix::Architecture)],
     Stage::Form,
 )];
-const G524: &[Gate] = &[
+const G526: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with mixed integer types'", 8, 4, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with mixed integer types'",
@@ -2447,78 +2454,78 @@ const G524: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G525: &[Gate] = &[ptx("Feature 'Sparse WGMMA with integer types'", 8, 2, Stage::Form)];
-const G526: &[Gate] = &[
+const G527: &[Gate] = &[ptx("Feature 'Sparse WGMMA with integer types'", 8, 2, Stage::Form)];
+const G528: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.fence'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G527: &[Gate] = &[
+const G529: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.commit_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G528: &[Gate] = &[
+const G530: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.wait_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G529: &[Gate] = &[
+const G531: &[Gate] = &[
     ptx("Feature '.m16n16k16'", 6, 0, Stage::Form),
     sm("Modifier '.m16n16k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G530: &[Gate] = &[
+const G532: &[Gate] = &[
     ptx("Feature '.m8n32k16'", 6, 1, Stage::Form),
     sm("Modifier '.m8n32k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G531: &[Gate] = &[
+const G533: &[Gate] = &[
     ptx("Feature '.m32n8k16'", 6, 1, Stage::Form),
     sm("Modifier '.m32n8k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G532: &[Gate] = &[
+const G534: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G533: &[Gate] = &[
+const G535: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'WMMA with .bf16/.tf32 FP types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with .bf16/.tf32 FP types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G534: &[Gate] = &[
+const G536: &[Gate] = &[
     ptx("Feature '.m16n16k8'", 7, 0, Stage::Form),
     sm("Modifier '.m16n16k8'", &[Target::sm(80)], Stage::Form),
 ];
-const G535: &[Gate] =
+const G537: &[Gate] =
     &[ptx("Feature '.m8n8k4'", 7, 0, Stage::Form), sm("Modifier '.m8n8k4'", &[Target::sm(80)], Stage::Form)];
-const G536: &[Gate] = &[
+const G538: &[Gate] = &[
     ptx("Feature 'WMMA with fp64 types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with fp64 types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G537: &[Gate] = &[
+const G539: &[Gate] = &[
     ptx("Feature 'WMMA with integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with integer types'", &[Target::sm(72)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G538: &[Gate] = &[
+const G540: &[Gate] = &[
     ptx("Feature '.m8n8k32'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k32'", &[Target::sm(75)], Stage::Form),
 ];
-const G539: &[Gate] = &[
+const G541: &[Gate] = &[
     ptx("Feature 'WMMA with sub-byte integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with sub-byte integer types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G540: &[Gate] = &[
+const G542: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G541: &[Gate] = &[
+const G543: &[Gate] = &[
     ptx("Feature 'WMMA with bit types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with bit types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G542: &[Gate] = &[
+const G544: &[Gate] = &[
     ptx("Modifier '.and' on 'wmma.mma'", 7, 1, Stage::Form),
     sm("Modifier '.and' on 'wmma.mma'", &[Target::sm(80)], Stage::Form),
 ];
@@ -3097,19 +3104,19 @@ const C303: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C304: &[Choice] = &[md(Mod::M16n8).gated(G380)];
-const C305: &[Choice] = &[ty(Type::Bf16).gated(G385), ty(Type::Bf16x2).gated(G386)];
-const C306: &[Choice] = &[ty(Type::F16).gated(G388), ty(Type::Bf16).gated(G389)];
+const C304: &[Choice] = &[md(Mod::M16n8).gated(G382)];
+const C305: &[Choice] = &[ty(Type::Bf16).gated(G387), ty(Type::Bf16x2).gated(G388)];
+const C306: &[Choice] = &[ty(Type::F16).gated(G390), ty(Type::Bf16).gated(G391)];
 const C307: &[Choice] = &[md(Mod::B)];
 const C308: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
-    md(Mod::N3d).gated(G392),
-    md(Mod::A1d).gated(G393),
-    md(Mod::A2d).gated(G393),
+    md(Mod::N3d).gated(G394),
+    md(Mod::A1d).gated(G395),
+    md(Mod::A2d).gated(G395),
 ];
 const C309: &[Choice] =
-    &[md(Mod::Ca).gated(G394), md(Mod::Cg).gated(G394), md(Mod::Cs).gated(G394), md(Mod::Cv).gated(G394)];
+    &[md(Mod::Ca).gated(G396), md(Mod::Cg).gated(G396), md(Mod::Cs).gated(G396), md(Mod::Cv).gated(G396)];
 const C310: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
 const C311: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
 const C312: &[Choice] = &[
@@ -3118,26 +3125,26 @@ const C312: &[Choice] = &[
     md(Mod::Depth),
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
-    md(Mod::ArraySize).gated(G395),
-    md(Mod::MemoryLayout).gated(G396),
+    md(Mod::ArraySize).gated(G397),
+    md(Mod::MemoryLayout).gated(G398),
 ];
 const C313: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
 const C314: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
 const C315: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
 const C316: &[Choice] = &[md(Mod::P)];
-const C317: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G399)];
+const C317: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G401)];
 const C318: &[Choice] =
-    &[md(Mod::Wb).gated(G401), md(Mod::Cg).gated(G401), md(Mod::Cs).gated(G401), md(Mod::Wt).gated(G401)];
-const C319: &[Choice] = &[ty(Type::Bf16).gated(G406), ty(Type::Bf16x2).gated(G407)];
+    &[md(Mod::Wb).gated(G403), md(Mod::Cg).gated(G403), md(Mod::Cs).gated(G403), md(Mod::Wt).gated(G403)];
+const C319: &[Choice] = &[ty(Type::Bf16).gated(G408), ty(Type::Bf16x2).gated(G409)];
 const C320: &[Choice] = &[md(Mod::Alloc)];
 const C321: &[Choice] = &[md(Mod::Dealloc)];
 const C322: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
 const C323: &[Choice] = &[md(Mod::Ld)];
 const C324: &[Choice] = &[
-    md(Mod::N16x64b).gated(G413),
-    md(Mod::N16x128b).gated(G414),
-    md(Mod::N16x256b).gated(G415),
-    md(Mod::N32x32b).gated(G416),
+    md(Mod::N16x64b).gated(G415),
+    md(Mod::N16x128b).gated(G416),
+    md(Mod::N16x256b).gated(G417),
+    md(Mod::N32x32b).gated(G418),
 ];
 const C325: &[Choice] = &[
     md(Mod::X1),
@@ -3150,34 +3157,34 @@ const C325: &[Choice] = &[
     md(Mod::X128),
 ];
 const C326: &[Choice] = &[md(Mod::Pack16b)];
-const C327: &[Choice] = &[md(Mod::N16x32bx2).gated(G418)];
+const C327: &[Choice] = &[md(Mod::N16x32bx2).gated(G420)];
 const C328: &[Choice] = &[md(Mod::Unpack16b)];
 const C329: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
 const C330: &[Choice] = &[md(Mod::Cp)];
 const C331: &[Choice] =
-    &[md(Mod::N128x256b).gated(G421), md(Mod::N4x256b).gated(G422), md(Mod::N128x128b).gated(G423)];
-const C332: &[Choice] = &[md(Mod::N64x128b).gated(G425)];
+    &[md(Mod::N128x256b).gated(G423), md(Mod::N4x256b).gated(G424), md(Mod::N128x128b).gated(G425)];
+const C332: &[Choice] = &[md(Mod::N64x128b).gated(G427)];
 const C333: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
-const C334: &[Choice] = &[md(Mod::N32x128b).gated(G426)];
+const C334: &[Choice] = &[md(Mod::N32x128b).gated(G428)];
 const C335: &[Choice] = &[md(Mod::Warpx4)];
 const C336: &[Choice] = &[md(Mod::Shift)];
 const C337: &[Choice] = &[md(Mod::Down)];
 const C338: &[Choice] = &[md(Mod::Mma)];
 const C339: &[Choice] = &[
-    md(Mod::KindF16).gated(G428),
-    md(Mod::KindTf32).gated(G429),
+    md(Mod::KindF16).gated(G430),
+    md(Mod::KindTf32).gated(G431),
     md(Mod::KindF8f6f4).gated(G288),
-    md(Mod::KindI8).gated(G430),
+    md(Mod::KindI8).gated(G432),
 ];
 const C340: &[Choice] = &[
-    md(Mod::CollectorAFill).gated(G431),
-    md(Mod::CollectorAUse).gated(G432),
-    md(Mod::CollectorALastuse).gated(G433),
-    md(Mod::CollectorADiscard).gated(G434),
+    md(Mod::CollectorAFill).gated(G433),
+    md(Mod::CollectorAUse).gated(G434),
+    md(Mod::CollectorALastuse).gated(G435),
+    md(Mod::CollectorADiscard).gated(G436),
 ];
 const C341: &[Choice] = &[md(Mod::CtaGroup1)];
 const C342: &[Choice] = &[md(Mod::CtaGroup2)];
-const C343: &[Choice] = &[md(Mod::Ashift).gated(G437)];
+const C343: &[Choice] = &[md(Mod::Ashift).gated(G439)];
 const C344: &[Choice] = &[md(Mod::Sp)];
 const C345: &[Choice] =
     &[md(Mod::KindMxf8f6f4).gated(G305), md(Mod::KindMxf4).gated(G298), md(Mod::KindMxf4nvf4).gated(G302)];
@@ -3185,27 +3192,27 @@ const C346: &[Choice] = &[
     md(Mod::ScaleVec1X).gated(G306),
     md(Mod::ScaleVec2X).gated(G300),
     md(Mod::ScaleVec4X).gated(G303),
-    md(Mod::Block16).gated(G438),
-    md(Mod::Block32).gated(G439),
+    md(Mod::Block16).gated(G440),
+    md(Mod::Block32).gated(G441),
 ];
 const C347: &[Choice] = &[md(Mod::Ws)];
 const C348: &[Choice] = &[
-    md(Mod::CollectorB0Fill).gated(G442),
-    md(Mod::CollectorB0Use).gated(G443),
-    md(Mod::CollectorB0Lastuse).gated(G444),
-    md(Mod::CollectorB0Discard).gated(G445),
-    md(Mod::CollectorB1Fill).gated(G446),
-    md(Mod::CollectorB1Use).gated(G447),
-    md(Mod::CollectorB1Lastuse).gated(G448),
-    md(Mod::CollectorB1Discard).gated(G449),
-    md(Mod::CollectorB2Fill).gated(G450),
-    md(Mod::CollectorB2Use).gated(G451),
-    md(Mod::CollectorB2Lastuse).gated(G452),
-    md(Mod::CollectorB2Discard).gated(G453),
-    md(Mod::CollectorB3Fill).gated(G454),
-    md(Mod::CollectorB3Use).gated(G455),
-    md(Mod::CollectorB3Lastuse).gated(G456),
-    md(Mod::CollectorB3Discard).gated(G457),
+    md(Mod::CollectorB0Fill).gated(G444),
+    md(Mod::CollectorB0Use).gated(G445),
+    md(Mod::CollectorB0Lastuse).gated(G446),
+    md(Mod::CollectorB0Discard).gated(G447),
+    md(Mod::CollectorB1Fill).gated(G448),
+    md(Mod::CollectorB1Use).gated(G449),
+    md(Mod::CollectorB1Lastuse).gated(G450),
+    md(Mod::CollectorB1Discard).gated(G451),
+    md(Mod::CollectorB2Fill).gated(G452),
+    md(Mod::CollectorB2Use).gated(G453),
+    md(Mod::CollectorB2Lastuse).gated(G454),
+    md(Mod::CollectorB2Discard).gated(G455),
+    md(Mod::CollectorB3Fill).gated(G456),
+    md(Mod::CollectorB3Use).gated(G457),
+    md(Mod::CollectorB3Lastuse).gated(G458),
+    md(Mod::CollectorB3Discard).gated(G459),
 ];
 const C349: &[Choice] = &[md(Mod::Commit)];
 const C350: &[Choice] = &[md(Mod::MbarrierArriveOne)];
@@ -3238,12 +3245,12 @@ const C359: &[Choice] = &[
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G465),
-    md(Mod::Acube).gated(G465),
-    md(Mod::N2dms).gated(G466),
-    md(Mod::A2dms).gated(G466),
+    md(Mod::Cube).gated(G467),
+    md(Mod::Acube).gated(G467),
+    md(Mod::N2dms).gated(G468),
+    md(Mod::A2dms).gated(G468),
 ];
-const C360: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G467)];
+const C360: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G469)];
 const C361: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
 const C362: &[Choice] = &[md(Mod::Base)];
 const C363: &[Choice] = &[md(Mod::Level)];
@@ -3254,16 +3261,16 @@ const C365: &[Choice] = &[
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G465),
-    md(Mod::Acube).gated(G465),
+    md(Mod::Cube).gated(G467),
+    md(Mod::Acube).gated(G467),
 ];
 const C366: &[Choice] = &[md(Mod::V2)];
-const C367: &[Choice] = &[ty(Type::F16x2).gated(G467)];
+const C367: &[Choice] = &[ty(Type::F16x2).gated(G469)];
 const C368: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
 const C369: &[Choice] =
-    &[md(Mod::N2d), md(Mod::A2d).gated(G477), md(Mod::Cube).gated(G478), md(Mod::Acube).gated(G479)];
+    &[md(Mod::N2d), md(Mod::A2d).gated(G479), md(Mod::Cube).gated(G480), md(Mod::Acube).gated(G481)];
 const C370: &[Choice] =
-    &[md(Mod::N2d), md(Mod::A2d).gated(G482), md(Mod::Cube).gated(G483), md(Mod::Acube).gated(G484)];
+    &[md(Mod::N2d), md(Mod::A2d).gated(G484), md(Mod::Cube).gated(G485), md(Mod::Acube).gated(G486)];
 const C371: &[Choice] = &[
     md(Mod::Width),
     md(Mod::Height),
@@ -3271,15 +3278,15 @@ const C371: &[Choice] = &[
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
     md(Mod::NormalizedCoords),
-    md(Mod::ArraySize).gated(G395),
-    md(Mod::NumMipmapLevels).gated(G486),
-    md(Mod::NumSamples).gated(G487),
+    md(Mod::ArraySize).gated(G397),
+    md(Mod::NumMipmapLevels).gated(G488),
+    md(Mod::NumSamples).gated(G489),
     md(Mod::ForceUnnormalizedCoords),
     md(Mod::FilterMode),
     md(Mod::AddrMode0),
     md(Mod::AddrMode1),
     md(Mod::AddrMode2),
-    md(Mod::MemoryLayout).gated(G396),
+    md(Mod::MemoryLayout).gated(G398),
 ];
 const C372: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
 const C373: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
@@ -14231,6 +14238,40 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::St),
     },
     Form {
+        opcode: Opcode::St,
+        syntax: "st.bulk{.weak}{.bulk_space} [a], size<in 0..16777216>:u64, initval<imm 0..0>:u64",
+        section: "9.7.9.13",
+        slots: &[slot("bulk", C88), optional("weak", C166), optional("bulk_space", C66)],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("a", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U64)).range(0, 16777216),
+            read("initval", Kind::Immediate, Ty::Fixed(Type::U64)).range(0, 0),
+        ],
+        rules: &[],
+        gates: G377,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::StoreBulk),
+    },
+    Form {
+        opcode: Opcode::St,
+        syntax: "st.bulk{.weak}{.bulk_space} [a], size:u32, initval<imm 0..0>:u64",
+        section: "9.7.9.13",
+        slots: &[slot("bulk", C88), optional("weak", C166), optional("bulk_space", C66)],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("a", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)),
+            read("initval", Kind::Immediate, Ty::Fixed(Type::U64)).range(0, 0),
+        ],
+        rules: &[],
+        gates: G378,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::StoreBulk),
+    },
+    Form {
         opcode: Opcode::Stackrestore,
         syntax: "stackrestore.type a<reg>",
         section: "9.7.17.2",
@@ -14239,7 +14280,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G377,
+        gates: G379,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackRestore),
     },
@@ -14252,7 +14293,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G378,
+        gates: G380,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackSave),
     },
@@ -14276,7 +14317,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G379,
+        gates: G381,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14300,7 +14341,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G379,
+        gates: G381,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14324,7 +14365,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G379,
+        gates: G381,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14348,7 +14389,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G381,
+        gates: G383,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14372,7 +14413,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G381,
+        gates: G383,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14396,7 +14437,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G381,
+        gates: G383,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14412,7 +14453,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G382) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G384) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -14430,7 +14471,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G383,
+        gates: G385,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
     },
@@ -14446,7 +14487,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G384) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G386) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -14532,7 +14573,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G14) }],
-        gates: G387,
+        gates: G389,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::sub"),
     },
@@ -14566,7 +14607,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Register, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G390,
+        gates: G392,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::sub"),
     },
@@ -14583,7 +14624,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G390,
+        gates: G392,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::sub_narrow"),
     },
@@ -14606,7 +14647,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G390,
+        gates: G392,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::sub_narrow"),
     },
@@ -14623,7 +14664,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G391,
+        gates: G393,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::subc"),
     },
@@ -14640,7 +14681,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G14) }],
-        gates: G391,
+        gates: G393,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::subc"),
     },
@@ -14706,13 +14747,13 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M7)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M7)),
             },
-            Rule { when: &[Condition::Has(M7), Condition::TypeIn(0, T2)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M7), Condition::TypeIn(0, T2)], then: Consequence::Gates(G399) },
             Rule {
                 when: &[Condition::Has(M76)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M76)),
             },
         ],
-        gates: G398,
+        gates: G400,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sured),
     },
@@ -14734,7 +14775,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M77)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M77)),
         }],
-        gates: G400,
+        gates: G402,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sured),
     },
@@ -14782,8 +14823,8 @@ pub static FORMS: &[Form] = &[
             read("surface", Kind::Texels, Ty::None),
             read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G402) }],
-        gates: G403,
+        rules: &[Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G404) }],
+        gates: G405,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sust),
     },
@@ -14800,7 +14841,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G404,
+        gates: G406,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::szext"),
     },
@@ -14813,7 +14854,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G405,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::tanh_approx"),
     },
@@ -14826,7 +14867,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G405,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -14839,7 +14880,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G405,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -14862,10 +14903,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
         ],
-        gates: G410,
+        gates: G412,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -14887,10 +14928,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
         ],
-        gates: G411,
+        gates: G413,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -14908,10 +14949,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
         ],
-        gates: G412,
+        gates: G414,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -14944,7 +14985,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
             },
         ],
-        gates: G417,
+        gates: G419,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -14978,7 +15019,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
             },
         ],
-        gates: G417,
+        gates: G419,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -15011,7 +15052,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
             },
         ],
-        gates: G419,
+        gates: G421,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorSt),
     },
@@ -15045,7 +15086,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
             },
         ],
-        gates: G419,
+        gates: G421,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorSt),
     },
@@ -15058,7 +15099,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G420,
+        gates: G422,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorOrder),
     },
@@ -15071,10 +15112,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
         ],
-        gates: G424,
+        gates: G426,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -15087,10 +15128,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
         ],
-        gates: G424,
+        gates: G426,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -15103,10 +15144,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
         ],
-        gates: G424,
+        gates: G426,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -15125,10 +15166,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
         ],
-        gates: G424,
+        gates: G426,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -15148,10 +15189,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
         ],
-        gates: G424,
+        gates: G426,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -15171,10 +15212,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
         ],
-        gates: G424,
+        gates: G426,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -15187,10 +15228,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
         ],
-        gates: G427,
+        gates: G429,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorShift),
     },
@@ -15212,15 +15253,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G437) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
         ],
-        gates: G436,
+        gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15248,15 +15289,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G437) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
         ],
-        gates: G436,
+        gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15284,15 +15325,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G437) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
         ],
-        gates: G436,
+        gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15320,15 +15361,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G437) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
         ],
-        gates: G436,
+        gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15357,15 +15398,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G437) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
         ],
-        gates: G436,
+        gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15394,15 +15435,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G437) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
         ],
-        gates: G436,
+        gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15431,15 +15472,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G437) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
         ],
-        gates: G436,
+        gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15469,15 +15510,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G437) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
         ],
-        gates: G436,
+        gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15507,15 +15548,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G437) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
         ],
-        gates: G436,
+        gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15545,15 +15586,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G437) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
         ],
-        gates: G436,
+        gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15584,15 +15625,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G437) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
         ],
-        gates: G436,
+        gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15623,15 +15664,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G437) },
             Rule {
                 when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
         ],
-        gates: G436,
+        gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15659,8 +15700,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M66), Condition::Has(M86)], then: Consequence::Gates(G440) },
-            Rule { when: &[Condition::Has(M66), Condition::Has(M87)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M66), Condition::Has(M86)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M66), Condition::Has(M87)], then: Consequence::Gates(G443) },
             Rule {
                 when: &[Condition::Has(M88)],
                 then: Consequence::Needs(&[Condition::HasNot(M89)], Fault::Illegal(M88)),
@@ -15677,10 +15718,10 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M87)],
                 then: Consequence::Needs(&[Condition::Has(M92)], Fault::Missing("scale_vec_size")),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
         ],
-        gates: G436,
+        gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15708,8 +15749,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M66), Condition::Has(M86)], then: Consequence::Gates(G440) },
-            Rule { when: &[Condition::Has(M66), Condition::Has(M87)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M66), Condition::Has(M86)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M66), Condition::Has(M87)], then: Consequence::Gates(G443) },
             Rule {
                 when: &[Condition::Has(M88)],
                 then: Consequence::Needs(&[Condition::HasNot(M89)], Fault::Illegal(M88)),
@@ -15726,10 +15767,10 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M87)],
                 then: Consequence::Needs(&[Condition::Has(M92)], Fault::Missing("scale_vec_size")),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
         ],
-        gates: G436,
+        gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15759,8 +15800,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M66), Condition::Has(M86)], then: Consequence::Gates(G440) },
-            Rule { when: &[Condition::Has(M66), Condition::Has(M87)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M66), Condition::Has(M86)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M66), Condition::Has(M87)], then: Consequence::Gates(G443) },
             Rule {
                 when: &[Condition::Has(M88)],
                 then: Consequence::Needs(&[Condition::HasNot(M89)], Fault::Illegal(M88)),
@@ -15777,10 +15818,10 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M87)],
                 then: Consequence::Needs(&[Condition::Has(M92)], Fault::Missing("scale_vec_size")),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
         ],
-        gates: G436,
+        gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15810,8 +15851,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M66), Condition::Has(M86)], then: Consequence::Gates(G440) },
-            Rule { when: &[Condition::Has(M66), Condition::Has(M87)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M66), Condition::Has(M86)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M66), Condition::Has(M87)], then: Consequence::Gates(G443) },
             Rule {
                 when: &[Condition::Has(M88)],
                 then: Consequence::Needs(&[Condition::HasNot(M89)], Fault::Illegal(M88)),
@@ -15828,10 +15869,10 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M87)],
                 then: Consequence::Needs(&[Condition::Has(M92)], Fault::Missing("scale_vec_size")),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
         ],
-        gates: G436,
+        gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15856,8 +15897,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G435) }],
-        gates: G458,
+        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G437) }],
+        gates: G460,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15882,8 +15923,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G435) }],
-        gates: G458,
+        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G437) }],
+        gates: G460,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15910,8 +15951,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G435) }],
-        gates: G458,
+        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G437) }],
+        gates: G460,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15938,8 +15979,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G435) }],
-        gates: G458,
+        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G437) }],
+        gates: G460,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15958,10 +15999,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("mbar", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
         ],
-        gates: G459,
+        gates: G461,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCommit),
     },
@@ -15984,10 +16025,10 @@ pub static FORMS: &[Form] = &[
             read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G408) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
         ],
-        gates: G459,
+        gates: G461,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCommit),
     },
@@ -16000,7 +16041,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G460,
+        gates: G462,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorOrder),
     },
@@ -16028,9 +16069,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M94)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G461) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G463) },
         ],
-        gates: G462,
+        gates: G464,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapReplace),
     },
@@ -16063,7 +16104,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Types),
             },
         ],
-        gates: G462,
+        gates: G464,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapReplace),
     },
@@ -16089,7 +16130,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G463,
+        gates: G465,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapCopy),
     },
@@ -16102,7 +16143,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("p", Kind::Register, Ty::Fixed(Type::Pred)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G464,
+        gates: G466,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::testp"),
     },
@@ -16124,7 +16165,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
             Rule {
                 when: &[Condition::Has(M99)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
@@ -16157,7 +16198,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
             Rule {
                 when: &[Condition::Has(M100)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M100)),
@@ -16167,7 +16208,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
             },
         ],
-        gates: G469,
+        gates: G471,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16191,7 +16232,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
             Rule {
                 when: &[Condition::Has(M101)],
                 then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
@@ -16205,7 +16246,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
             },
         ],
-        gates: G470,
+        gates: G472,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16230,8 +16271,8 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G471) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G473) },
             Rule {
                 when: &[Condition::Has(M101)],
                 then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
@@ -16245,7 +16286,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
             },
         ],
-        gates: G472,
+        gates: G474,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16268,8 +16309,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G473) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G475) },
             Rule {
                 when: &[Condition::Has(M99)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
@@ -16303,8 +16344,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G474) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G476) },
             Rule {
                 when: &[Condition::Has(M100)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M100)),
@@ -16314,7 +16355,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
             },
         ],
-        gates: G469,
+        gates: G471,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16339,8 +16380,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G475) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G477) },
             Rule {
                 when: &[Condition::Has(M101)],
                 then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
@@ -16354,7 +16395,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
             },
         ],
-        gates: G470,
+        gates: G472,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16380,9 +16421,9 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G476) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G471) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G478) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G473) },
             Rule {
                 when: &[Condition::Has(M101)],
                 then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
@@ -16396,7 +16437,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
             },
         ],
-        gates: G472,
+        gates: G474,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16419,8 +16460,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G473) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G475) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -16446,10 +16487,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G474) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G476) },
         ],
-        gates: G469,
+        gates: G471,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16474,10 +16515,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G475) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G477) },
         ],
-        gates: G470,
+        gates: G472,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16503,11 +16544,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G476) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G471) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G478) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G473) },
         ],
-        gates: G472,
+        gates: G474,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16531,8 +16572,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G473) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G475) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -16559,10 +16600,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G474) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G476) },
         ],
-        gates: G469,
+        gates: G471,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16588,10 +16629,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G475) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G477) },
         ],
-        gates: G470,
+        gates: G472,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16618,11 +16659,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G476) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G471) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G478) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G473) },
         ],
-        gates: G472,
+        gates: G474,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16644,7 +16685,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
             Rule {
                 when: &[Condition::Has(M99)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
@@ -16677,7 +16718,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
             Rule {
                 when: &[Condition::Has(M100)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M100)),
@@ -16687,7 +16728,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
             },
         ],
-        gates: G469,
+        gates: G471,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16711,7 +16752,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
             Rule {
                 when: &[Condition::Has(M101)],
                 then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
@@ -16725,7 +16766,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
             },
         ],
-        gates: G470,
+        gates: G472,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16750,8 +16791,8 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G471) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G473) },
             Rule {
                 when: &[Condition::Has(M101)],
                 then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
@@ -16765,7 +16806,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
             },
         ],
-        gates: G472,
+        gates: G474,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16788,8 +16829,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G473) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G475) },
             Rule {
                 when: &[Condition::Has(M99)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
@@ -16823,8 +16864,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G474) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G476) },
             Rule {
                 when: &[Condition::Has(M100)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M100)),
@@ -16834,7 +16875,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
             },
         ],
-        gates: G469,
+        gates: G471,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16859,8 +16900,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G475) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G477) },
             Rule {
                 when: &[Condition::Has(M101)],
                 then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
@@ -16874,7 +16915,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
             },
         ],
-        gates: G470,
+        gates: G472,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16900,9 +16941,9 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G476) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G471) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G478) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G473) },
             Rule {
                 when: &[Condition::Has(M101)],
                 then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
@@ -16916,7 +16957,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
             },
         ],
-        gates: G472,
+        gates: G474,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16939,8 +16980,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G473) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G475) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -16966,10 +17007,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G474) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G476) },
         ],
-        gates: G469,
+        gates: G471,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16994,10 +17035,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G475) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G477) },
         ],
-        gates: G470,
+        gates: G472,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17023,11 +17064,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G476) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G471) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G478) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G473) },
         ],
-        gates: G472,
+        gates: G474,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17051,8 +17092,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G473) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G475) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -17079,10 +17120,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G474) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G476) },
         ],
-        gates: G469,
+        gates: G471,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17108,10 +17149,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G475) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G477) },
         ],
-        gates: G470,
+        gates: G472,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17138,11 +17179,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G468) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G476) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G471) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G478) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G473) },
         ],
-        gates: G472,
+        gates: G474,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17164,8 +17205,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
             read("texture", Kind::Texels, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G480) }],
-        gates: G481,
+        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G482) }],
+        gates: G483,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17188,8 +17229,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G480) }],
-        gates: G485,
+        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G482) }],
+        gates: G487,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17212,8 +17253,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G480) }],
-        gates: G485,
+        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G482) }],
+        gates: G487,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17237,8 +17278,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G480) }],
-        gates: G485,
+        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G482) }],
+        gates: G487,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17281,7 +17322,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G488,
+        gates: G490,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Txq),
     },
@@ -17298,7 +17339,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G489,
+        gates: G491,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -17316,7 +17357,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G489,
+        gates: G491,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -17340,7 +17381,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G489,
+        gates: G491,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -17367,7 +17408,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M25)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G490,
+        gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff2"),
     },
@@ -17394,7 +17435,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M25)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G491,
+        gates: G493,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff4"),
     },
@@ -17411,7 +17452,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G492,
+        gates: G494,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -17429,7 +17470,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G492,
+        gates: G494,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -17453,7 +17494,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G492,
+        gates: G494,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -17480,7 +17521,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M25)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G493,
+        gates: G495,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add2"),
     },
@@ -17507,7 +17548,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M25)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G494,
+        gates: G496,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add4"),
     },
@@ -17534,7 +17575,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M25)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G495,
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg2"),
     },
@@ -17561,7 +17602,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M25)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G496,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg4"),
     },
@@ -17585,7 +17626,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)).negatable(),
         ],
         rules: &[],
-        gates: G497,
+        gates: G499,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -17610,7 +17651,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G497,
+        gates: G499,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -17627,7 +17668,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G498,
+        gates: G500,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -17645,7 +17686,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G498,
+        gates: G500,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -17669,7 +17710,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G498,
+        gates: G500,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -17696,7 +17737,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M25)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G499,
+        gates: G501,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max2"),
     },
@@ -17723,7 +17764,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M25)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G500,
+        gates: G502,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max4"),
     },
@@ -17740,7 +17781,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G501,
+        gates: G503,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -17758,7 +17799,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G501,
+        gates: G503,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -17782,7 +17823,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G501,
+        gates: G503,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -17809,7 +17850,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M25)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G502,
+        gates: G504,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min2"),
     },
@@ -17836,7 +17877,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M25)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G503,
+        gates: G505,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min4"),
     },
@@ -17851,8 +17892,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G504) }],
-        gates: G505,
+        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G506) }],
+        gates: G507,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -17867,8 +17908,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G504) }],
-        gates: G505,
+        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G506) }],
+        gates: G507,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -17884,8 +17925,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G504) }],
-        gates: G506,
+        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G506) }],
+        gates: G508,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -17901,8 +17942,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G504) }],
-        gates: G506,
+        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G506) }],
+        gates: G508,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -17928,7 +17969,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
             },
         ],
-        gates: G507,
+        gates: G509,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -17955,7 +17996,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
             },
         ],
-        gates: G507,
+        gates: G509,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -17982,7 +18023,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
             },
         ],
-        gates: G507,
+        gates: G509,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -18010,7 +18051,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
             },
         ],
-        gates: G508,
+        gates: G510,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set2"),
     },
@@ -18038,7 +18079,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
             },
         ],
-        gates: G509,
+        gates: G511,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set4"),
     },
@@ -18064,7 +18105,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G510,
+        gates: G512,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -18091,7 +18132,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G510,
+        gates: G512,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -18119,7 +18160,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G510,
+        gates: G512,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -18145,7 +18186,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G511,
+        gates: G513,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -18172,7 +18213,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G511,
+        gates: G513,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -18200,7 +18241,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G511,
+        gates: G513,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -18217,7 +18258,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G512,
+        gates: G514,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -18235,7 +18276,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G512,
+        gates: G514,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -18259,7 +18300,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G512,
+        gates: G514,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -18286,7 +18327,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M25)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G513,
+        gates: G515,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub2"),
     },
@@ -18313,7 +18354,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M25)],
             then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
         }],
-        gates: G514,
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub4"),
     },
@@ -18343,7 +18384,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G515,
+        gates: G517,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18372,7 +18413,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G515,
+        gates: G517,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18402,7 +18443,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G515,
+        gates: G517,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18431,7 +18472,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G515,
+        gates: G517,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18459,7 +18500,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G515,
+        gates: G517,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18487,7 +18528,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G515,
+        gates: G517,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18515,7 +18556,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G516,
+        gates: G518,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18543,7 +18584,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G516,
+        gates: G518,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18572,22 +18613,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G517),
+                then: Consequence::Gates(G519),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G517),
+                then: Consequence::Gates(G519),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G518),
+                then: Consequence::Gates(G520),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G518),
+                then: Consequence::Gates(G520),
             },
         ],
-        gates: G519,
+        gates: G521,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18616,22 +18657,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G517),
+                then: Consequence::Gates(G519),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G517),
+                then: Consequence::Gates(G519),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G518),
+                then: Consequence::Gates(G520),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G518),
+                then: Consequence::Gates(G520),
             },
         ],
-        gates: G519,
+        gates: G521,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18659,7 +18700,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G520,
+        gates: G522,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18687,7 +18728,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G520,
+        gates: G522,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18720,7 +18761,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G521,
+        gates: G523,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18752,7 +18793,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G521,
+        gates: G523,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18785,7 +18826,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G521,
+        gates: G523,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18817,7 +18858,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G521,
+        gates: G523,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18848,7 +18889,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G521,
+        gates: G523,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18879,7 +18920,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G521,
+        gates: G523,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18910,7 +18951,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G522,
+        gates: G524,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18941,7 +18982,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G522,
+        gates: G524,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18973,22 +19014,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G523),
+                then: Consequence::Gates(G525),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G523),
+                then: Consequence::Gates(G525),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G524),
+                then: Consequence::Gates(G526),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G524),
+                then: Consequence::Gates(G526),
             },
         ],
-        gates: G525,
+        gates: G527,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19020,22 +19061,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G523),
+                then: Consequence::Gates(G525),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G523),
+                then: Consequence::Gates(G525),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G524),
+                then: Consequence::Gates(G526),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G524),
+                then: Consequence::Gates(G526),
             },
         ],
-        gates: G525,
+        gates: G527,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19048,7 +19089,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G526,
+        gates: G528,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -19061,7 +19102,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G527,
+        gates: G529,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -19074,7 +19115,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G528,
+        gates: G530,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -19100,11 +19141,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
         ],
-        gates: G532,
+        gates: G534,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19130,11 +19171,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
         ],
-        gates: G532,
+        gates: G534,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19160,11 +19201,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
         ],
-        gates: G533,
+        gates: G535,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19190,11 +19231,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
         ],
-        gates: G533,
+        gates: G535,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19219,8 +19260,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G534) }],
-        gates: G533,
+        rules: &[Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G536) }],
+        gates: G535,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19245,8 +19286,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G534) }],
-        gates: G533,
+        rules: &[Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G536) }],
+        gates: G535,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19272,11 +19313,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G534) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G535) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G536) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G537) },
         ],
-        gates: G536,
+        gates: G538,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19302,11 +19343,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G534) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G535) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G536) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G537) },
         ],
-        gates: G536,
+        gates: G538,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19332,11 +19373,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
         ],
-        gates: G537,
+        gates: G539,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19362,11 +19403,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
         ],
-        gates: G537,
+        gates: G539,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19391,8 +19432,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G538) }],
-        gates: G539,
+        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G540) }],
+        gates: G541,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19417,8 +19458,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G538) }],
-        gates: G539,
+        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G540) }],
+        gates: G541,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19443,8 +19484,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G540) }],
-        gates: G541,
+        rules: &[Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G542) }],
+        gates: G543,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19469,8 +19510,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G540) }],
-        gates: G541,
+        rules: &[Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G542) }],
+        gates: G543,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19496,14 +19537,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G534) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G538) },
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G540) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G536) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G540) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G542) },
         ],
-        gates: G532,
+        gates: G534,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19529,14 +19570,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G534) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G538) },
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G540) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G536) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G540) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G542) },
         ],
-        gates: G537,
+        gates: G539,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19562,13 +19603,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G534) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G535) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G536) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G537) },
         ],
-        gates: G536,
+        gates: G538,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19594,14 +19635,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G534) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G538) },
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G540) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G536) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G540) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G542) },
         ],
-        gates: G532,
+        gates: G534,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -19627,14 +19668,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G534) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G538) },
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G540) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G536) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G540) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G542) },
         ],
-        gates: G537,
+        gates: G539,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -19660,13 +19701,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G534) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G535) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G536) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G537) },
         ],
-        gates: G536,
+        gates: G538,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -19693,11 +19734,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(1)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
         ],
-        gates: G532,
+        gates: G534,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19726,11 +19767,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
         ],
-        gates: G533,
+        gates: G535,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19758,8 +19799,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G534) }],
-        gates: G533,
+        rules: &[Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G536) }],
+        gates: G535,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19789,13 +19830,13 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G534) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G535) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G536) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G537) },
         ],
-        gates: G536,
+        gates: G538,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19825,11 +19866,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
         ],
-        gates: G537,
+        gates: G539,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19859,11 +19900,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G529) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G530) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
         ],
-        gates: G537,
+        gates: G539,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19892,8 +19933,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G538) }],
-        gates: G539,
+        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G540) }],
+        gates: G541,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19922,8 +19963,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G538) }],
-        gates: G539,
+        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G540) }],
+        gates: G541,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19954,10 +19995,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G542) },
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G540) },
+            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G544) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G542) },
         ],
-        gates: G541,
+        gates: G543,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },

@@ -9,8 +9,8 @@ use super::{
     Access, Address, Argument, Atomic, AtomicWide, Barrier, Base, Block, BulkMask, Call, Callee, Code,
     CopyAsync, CopyBulk, CopyTensor, Extent, Function, Guard, Kind, Linear, Load, MAX_SOURCES, MatrixOp,
     MatrixOperands, Mbarrier, Meeting, Multicast, Op, Pure, Reduction, Returned, ShufflePattern, Signature,
-    Signatures, Special, Start, Store, StoreAsync, TensorMapReplace, TensorMemory, Terminator, Texel,
-    TexelWork, TryCancel, WarpOp, array_bytes,
+    Signatures, Special, Start, Store, StoreAsync, StoreBulk, TensorMapReplace, TensorMemory, Terminator,
+    Texel, TexelWork, TryCancel, WarpOp, array_bytes,
 };
 use crate::exec::{REDUCTION_COST, SPIN_COST};
 use crate::kernel::Kernel;
@@ -487,6 +487,10 @@ impl<'a> Builder<'a> {
                 dst: self.address(dst),
                 mbarrier: self.address(mbarrier),
                 all: *all,
+            })),
+            ir::OpKind::StoreBulk { address, size } => Kind::StoreBulk(Box::new(StoreBulk {
+                address: self.address(address),
+                size: self.slot(*size),
             })),
             ir::OpKind::StoreAsync { address, src, bytes, reduction, mbarrier } => {
                 Kind::StoreAsync(Box::new(StoreAsync {

@@ -117,6 +117,11 @@ pub(crate) fn flows(op: &Op) -> SmallVec<[Flow<'_>; 2]> {
             let decides = places.iter().flat_map(base).collect();
             add(OperationKind::CopyMemory, &[], &[], decides, None);
         }
+        Kind::StoreBulk(store) => {
+            let mut decides = base(&store.address);
+            decides.push(store.size);
+            add(OperationKind::CopyMemory, &[], &[], decides, None);
+        }
         Kind::StoreAsync(store) => {
             let mut decides = base(&store.address);
             decides.extend(base(&store.mbarrier));

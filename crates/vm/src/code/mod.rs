@@ -211,6 +211,12 @@ pub(crate) struct TryCancel {
     pub all: bool,
 }
 
+/// `st.bulk`
+pub(crate) struct StoreBulk {
+    pub address: Address,
+    pub size: SlotRef,
+}
+
 /// `st.async`, `red.async`
 pub(crate) struct StoreAsync {
     pub address: Address,
@@ -412,6 +418,7 @@ pub(crate) enum Kind {
     TensorMapCopy(Box<[Address; 2]>),
     TryCancel(Box<TryCancel>),
     StoreAsync(Box<StoreAsync>),
+    StoreBulk(Box<StoreBulk>),
     Mbarrier(Box<Mbarrier>),
     Warp {
         op: Box<WarpOp>,

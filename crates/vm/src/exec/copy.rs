@@ -14,7 +14,7 @@ use super::addresses::{ROOM, address_of};
 use super::atomic::reduce_elements;
 use super::transfer::Transfer;
 use super::{Active, Chunk, Step};
-use crate::code::{Address, BulkMask, CopyAsync, CopyBulk, StoreAsync, TryCancel};
+use crate::code::{Address, BulkMask, CopyAsync, CopyBulk, StoreAsync, StoreBulk, TryCancel};
 use crate::cta::Shared;
 use crate::fault::FaultKind;
 use crate::mask::{CHUNK_LANES, Mask};
@@ -22,6 +22,10 @@ use crate::memory::{map_shared, rank_of_address};
 
 /// Bytes of the longest copy.
 const LONGEST: usize = 16;
+/// What `st.bulk` fills begins at a multiple of so many bytes, and has so many of them (PTX ISA, "st.bulk").
+const FILL_ALIGN: u64 = 8;
+/// The most bytes that `st.bulk` fills.
+const MOST_FILLED: u64 = 1 << 24;
 
 /// The copies that the lanes issued by one instruction.
 struct Batch {
@@ -428,6 +432,43 @@ impl Chunk<'_> {
             return Err(self.fault(FaultKind::Mbarrier, span, Mask::single(lane), None, note));
         }
         self.apply_mbarrier(complete, bytes, space, object, lane, shared, span)?;
+        Ok(())
+    }
+
+    /// `st.bulk`: zeros in the block's own shared memory.
+    #[inline(never)]
+    pub(super) fn store_bulk(
+        &mut self,
+        op: &StoreBulk,
+        active: &Active,
+        shared: &mut Shared,
+        span: Span,
+    ) -> Step {
+        let mut room = ROOM;
+        let addresses = self.addresses(&op.address, active).all(active, &mut room).to_vec();
+        for lane in active.mask {
+            let (bytes, address) = (self.registers.get(active.window, op.size, lane), addresses[lane]);
+            let request = Request { space: op.address.space, bytes, write: true, span };
+            let fault = |kind| Err(self.access_fault(kind, &request, lane, address));
+            if bytes == 0 {
+                continue;
+            }
+            if !address.is_multiple_of(FILL_ALIGN) || !bytes.is_multiple_of(FILL_ALIGN) {
+                return fault(FaultKind::Misaligned);
+            }
+            let Some(region) =
+                self.region(shared, &request, address, address).filter(|_| bytes <= MOST_FILLED)
+            else {
+                return fault(Self::why_outside(shared, request.space, address));
+            };
+            // SAFETY: the region was found for this address.
+            let at = unsafe { region.at(address) };
+            if !shared.has(at) {
+                return fault(FaultKind::OutOfBounds);
+            }
+            // SAFETY: the region has so many bytes from there on, which this host thread alone touches.
+            unsafe { at.write_bytes(0, bytes as usize) }
+        }
         Ok(())
     }
 

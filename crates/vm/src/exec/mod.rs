@@ -501,6 +501,7 @@ impl<'l> Chunk<'l> {
                 return self.tensor_map_copy(places.each_ref(), active, shared, op.span);
             }
             Kind::TryCancel(request) => return self.try_cancel(request, active, shared, op.span),
+            Kind::StoreBulk(store) => return self.store_bulk(store, active, shared, op.span),
             Kind::StoreAsync(store) => return self.store_async(store, active, shared, op.span),
             Kind::CopyGroup(group) => self.copy_group(*group, active.mask),
             Kind::AsyncStep(_) => {}
