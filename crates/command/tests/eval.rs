@@ -253,3 +253,13 @@ fn evaluations_are_objects_for_programs() {
     assert_eq!(objects[2]["operands"][0]["value"], "NaN (quiet)");
     assert_eq!(eval(&["add.u32", "1", "2", "--format", "xml"]).code, Some(2));
 }
+
+/// ptxas takes it.
+#[test]
+fn a_table_of_more_than_eight_bits_is_cut() {
+    let outcome = eval(&["lop3.b32", "1", "2", "4", "0x1fe"]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.transcript());
+    assert!(outcome.stdout.contains("d =     0x00000007"), "{}", outcome.transcript());
+    assert!(outcome.stdout.contains("immLut has 8 bits: 0x1fe counts as 0xfe"), "{}", outcome.transcript());
+    assert!(!eval(&["lop3.b32", "1", "2", "4", "0xfe"]).stdout.contains("8 bits"));
+}

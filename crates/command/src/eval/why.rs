@@ -20,6 +20,7 @@ pub fn why(alone: &Alone, mnemonic: &str, sources: &[u64]) -> Vec<String> {
         Opcode::Selp => choose(sources, 2, "c is true", "c is false", |c| c != 0, &mut lines),
         Opcode::Slct => slct(alone, sources, &mut lines),
         Opcode::Min | Opcode::Max => min_max(alone, sources, &mut lines),
+        Opcode::Lop3 => table_of_bits(alone, sources, &mut lines),
         _ => None,
     };
     if explained.is_none() {
@@ -33,6 +34,16 @@ pub fn why(alone: &Alone, mnemonic: &str, sources: &[u64]) -> Vec<String> {
         }
     }
     lines
+}
+
+/// A table of `lop3` that is no table: ptxas takes it all the same.
+fn table_of_bits(alone: &Alone, sources: &[u64], lines: &mut Vec<String>) -> Option<()> {
+    let at = alone.sources.iter().position(|source| source.name == "immLut")?;
+    let table = *sources.get(at)?;
+    if table > 0xff {
+        lines.push(format!("immLut has 8 bits: {table:#x} counts as {:#04x}", table & 0xff));
+    }
+    Some(())
 }
 
 /// The comparison, lane by lane.
