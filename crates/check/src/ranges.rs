@@ -121,12 +121,12 @@ pub(crate) fn check(
             // The coordinates behind a tensor count as well.
             let i = i + usize::from(context.form.action == Action::Effect(Effect::CopyTensor));
             let message = match least == greatest {
-                // Of priorities, operands are counted from one.
                 true if spec.name == "initval" => {
                     format!(
                         "Argument {i} of instruction '{name}': unexpected value '{value}', expected to be zero"
                     )
                 }
+                // Of priorities, operands are counted from one.
                 true => format!(
                     "Argument {} of instruction '{name}': unexpected value '{value}', expected to be {least}",
                     i + usize::from(context.form.opcode == Opcode::Applypriority)
