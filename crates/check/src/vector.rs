@@ -349,8 +349,14 @@ fn is_untyped_factor(place: &Place) -> bool {
 /// The register of a sparse product's metadata, or what stands for the count of arrivals, if braces are around it: the first of as many as one
 /// likes.
 pub(crate) fn first_in_braces<'l>(lowered: &'l Lowered, place: &Place) -> Option<&'l Lowered> {
-    let Value::Vector(elements, Some(ty)) = &lowered.value else { return None };
-    (matches!(place.spec.name, "e" | "count") && ty.bits() == 32).then(|| &*elements[0])
+    let Value::Vector(elements, ty) = &lowered.value else { return None };
+    let fits = match place.spec.name {
+        "e" => ty.is_some_and(|ty| ty.bits() == 32),
+        // Constants alone have no type.
+        "count" => ty.is_none_or(|ty| ty.bits() == 32),
+        _ => false,
+    };
+    elements.first().map(|first| &**first).filter(|_| fits)
 }
 
 /// Is this a factor of a product of integers?

@@ -30,18 +30,13 @@ impl Written {
         // What belongs to a name must stand there, and the name be whole.
         let is_named = |form: &Form| {
             let whole = if name == "proxy" { 1 } else { form.head };
-            let mut slots = form.slots[..whole.min(form.head)].iter().zip(modifiers);
             index < whole
                 && form.head > 0
                 && modifiers.len() >= whole
-                && slots.all(|(slot, word)| slot.choices.iter().any(|choice| choice.token.name() == *word))
+                && begins_with_name(form, whole.min(form.head), modifiers)
         };
         // Other instructions of the same opcode say nothing of what this one takes.
-        let has_name = |form: &Form| {
-            let mut name = form.slots[..form.head].iter().zip(modifiers);
-            modifiers.len() >= form.head
-                && name.all(|(slot, word)| slot.choices.iter().any(|choice| choice.token.name() == *word))
-        };
+        let has_name = |form: &Form| begins_with_name(form, form.head, modifiers);
         let is_in_place = index == 0 || index == 1 && matches!(modifiers[0], "cta" | "cluster");
         if matches!(opcode, "bar" | "barrier") && matches!(name, "arrive" | "red") && !is_in_place {
             return Written::Unknown;
@@ -65,6 +60,13 @@ impl Written {
             _ => None,
         }
     }
+}
+
+/// Are the first modifiers so many words of a row's name?
+fn begins_with_name(form: &Form, words: usize, modifiers: &[&str]) -> bool {
+    let mut name = form.slots[..words].iter().zip(modifiers);
+    modifiers.len() >= words
+        && name.all(|(slot, word)| slot.choices.iter().any(|choice| choice.token.name() == *word))
 }
 
 /// ptxas takes these on whatever instruction, and makes nothing of them where they mean nothing: operations of `testp`, fields of

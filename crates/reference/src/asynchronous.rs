@@ -252,6 +252,7 @@ impl Cpu<'_, '_> {
             return Err(self.access_fault(FaultKind::Misaligned, to, bytes, true));
         }
         let is_own = Self::resolve(to).0 == Space::Shared && to.rank() == self.cta.rank;
+        // No shared memory is as large: so many zeros need not be made first.
         if !is_own || bytes > 1 << 24 {
             return Err(self.access_fault(FaultKind::OutOfBounds, to, bytes, true));
         }

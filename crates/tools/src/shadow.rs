@@ -376,7 +376,7 @@ impl Shadow {
         let mut at = address;
         while at < end {
             let word = at / 4;
-            let next = ((word + 1) * 4).min(end);
+            let next = (word + 1).saturating_mul(4).min(end);
             let (low, high) = (at % 4, next - word * 4);
             let mask = ((1u32 << high) - (1 << low)) as u8;
             let page = self.page(word / PAGE_WORDS as u64);
@@ -412,7 +412,7 @@ impl Shadow {
         let mut at = address;
         while at < end {
             let word = at / 4;
-            let next = ((word + 1) * 4).min(end);
+            let next = (word + 1).saturating_mul(4).min(end);
             let mask = ((1u32 << (next - word * 4)) - (1 << (at % 4))) as u8;
             if !self.is_word_free(word, mask, context) {
                 return false;

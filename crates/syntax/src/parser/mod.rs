@@ -67,7 +67,7 @@ struct Parser<'a> {
     /// Nothing more is reported after a limit was reached.
     halted: bool,
     nodes: u32,
-    /// Nesting of blocks or initializers at this point.
+    /// Nesting of initializers at this point.
     depth: u32,
     /// Braces of vectors and initializers that are open at this point.
     braces: u32,

@@ -24,8 +24,6 @@ use crate::memory::{map_shared, rank_of_address};
 const LONGEST: usize = 16;
 /// What `st.bulk` fills begins at a multiple of so many bytes, and has so many of them (PTX ISA, "st.bulk").
 const FILL_ALIGN: u64 = 8;
-/// The most bytes that `st.bulk` fills.
-const MOST_FILLED: u64 = 1 << 24;
 
 /// The copies that the lanes issued by one instruction.
 struct Batch {
@@ -456,9 +454,7 @@ impl Chunk<'_> {
             if !address.is_multiple_of(FILL_ALIGN) || !bytes.is_multiple_of(FILL_ALIGN) {
                 return fault(FaultKind::Misaligned);
             }
-            let Some(region) =
-                self.region(shared, &request, address, address).filter(|_| bytes <= MOST_FILLED)
-            else {
+            let Some(region) = self.region(shared, &request, address, address) else {
                 return fault(Self::why_outside(shared, request.space, address));
             };
             // SAFETY: the region was found for this address.

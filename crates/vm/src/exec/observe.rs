@@ -295,7 +295,7 @@ impl Chunk<'_> {
                 for lane in lanes {
                     let distance = at(lane).wrapping_sub(first);
                     same &= distance == 0;
-                    consecutive &= distance == (lane - lowest) as u64 * bytes;
+                    consecutive &= distance == ((lane - lowest) as u64).wrapping_mul(bytes);
                 }
                 // Every thread has local memory of its own, and a GPU lays those of a warp side by side.
                 own |= match address.space {

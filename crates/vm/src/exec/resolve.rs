@@ -12,6 +12,9 @@ use crate::code::{
 use crate::mask::{Mask, WARP_LANES};
 use crate::memory::map_shared;
 
+/// No more bytes of a bulk access are told. One end of it is in shared memory, which is smaller, so that a longer one faults.
+const MOST_BULK: u64 = 1 << 20;
+
 impl Chunk<'_> {
     /// The lanes where a guard lets an operation execute, of all.
     pub(super) fn holds(&self, guard: Guard, active: &Active) -> Mask {
@@ -53,7 +56,7 @@ impl Chunk<'_> {
             Start::Box(address) => return self.each_line(op, Some(address), mask, active, f),
         };
         let at = self.lane_addresses(address, active);
-        let number = |slot, lane| self.registers.get(active.window, slot, lane);
+        let number = |slot, lane| self.registers.get(active.window, slot, lane).min(MOST_BULK);
         if let Some(multicast) = access.multicast {
             for lane in mask {
                 let bytes = match access.extent {
