@@ -149,6 +149,14 @@ impl Oracle {
         Ok(Oracle { release, ptxas, architectures, scratch })
     }
 
+    /// The assembler, in the scratch folder. It hangs on some input and takes all memory, so it may have a minute of processor time and 8 GB.
+    fn assembler(&self) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -t 60 -v 8000000; exec \"$0\" \"$@\""]).arg(&self.ptxas);
+        command.current_dir(&self.scratch).env("LC_ALL", "C");
+        command
+    }
+
     /// The release behind this oracle.
     pub fn release(&self) -> Release {
         self.release
@@ -193,13 +201,7 @@ impl Oracle {
     fn verdict(&self, source: &[u8], options: &[&str]) -> Result<Verdict> {
         let input = "input.ptx";
         fs::write(self.scratch.path().join(input), source)?;
-        let output = Command::new(&self.ptxas)
-            .args(options)
-            .args(["-o", "/dev/null"])
-            .arg(input)
-            .current_dir(&self.scratch)
-            .env("LC_ALL", "C")
-            .output()?;
+        let output = self.assembler().args(options).args(["-o", "/dev/null"]).arg(input).output()?;
         if output.status.code().is_none() {
             return Err(format!("ptxas crashed: {}", output.status).into());
         }
@@ -237,11 +239,10 @@ impl Oracle {
         for &index in indices {
             fs::write(self.scratch.path().join(name(index)), &sources[index])?;
         }
-        let output = Command::new(&self.ptxas)
+        let output = self
+            .assembler()
             .args(["-c", "-arch", architecture, "-o", "/dev/null"])
             .args(indices.iter().copied().map(name))
-            .current_dir(&self.scratch)
-            .env("LC_ALL", "C")
             .output()?;
         for &index in indices {
             fs::remove_file(self.scratch.path().join(name(index)))?;
