@@ -46,6 +46,8 @@ pub(crate) struct BodyChecker<'c, 'a> {
     pub(crate) illegal_vectors: Vec<(usize, Span)>,
     /// Is it an instruction on textures or surfaces?
     pub(crate) accesses_texels: bool,
+    /// It is one that ptxas makes a call of, with the elements of vectors as arguments.
+    pub(crate) becomes_call: bool,
     /// Does it name coordinates in a tensor?
     pub(crate) names_tensor: bool,
     /// Does the instruction at hand need nothing for its offset?
@@ -74,6 +76,7 @@ impl<'a> Checker<'a> {
             longest_vector: 1,
             illegal_vectors: Vec::new(),
             accesses_texels: false,
+            becomes_call: false,
             names_tensor: false,
             has_plain_offset: false,
             refused: Vec::new(),

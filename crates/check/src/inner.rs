@@ -47,10 +47,10 @@ impl BodyChecker<'_, '_> {
 
     /// Says which operand of an instruction, all of which fit their places, does not fit inside.
     pub(crate) fn check_inside(&mut self, context: &Context, operands: &[Lowered]) {
-        let target = self.module.target;
+        let at = (self.module.target, self.module.options.assembly);
         let found = operands.iter().enumerate().find_map(|(i, lowered)| {
             let text = self.module.source.slice(lowered.span);
-            Some((does_not_fit(context, target, i, lowered, text)?, lowered.span))
+            Some((does_not_fit(context, at, i, lowered, text)?, lowered.span))
         });
         if let Some((message, span)) = self.code_address(operands) {
             self.sink().error(Code::IllegalExpression, span, message);
@@ -131,7 +131,7 @@ fn tensor_symbol(context: &Context, operands: &[Lowered]) -> Option<Span> {
 /// The instruction inside into which operand `i` does not fit.
 fn does_not_fit(
     context: &Context,
-    target: Target,
+    (target, assembly): (Target, Assembly),
     i: usize,
     lowered: &Lowered,
     text: &str,
@@ -155,10 +155,12 @@ fn does_not_fit(
         (_, Action::Effect(Effect::CpAsyncBulk | Effect::CopyTensor)) => {
             // From sm_120 on ptxas loads by another instruction, which has the addresses in registers of these sizes.
             let least = if i == 1 { 64 } else { 32 };
+            let name = form.operands_with(picks).nth(i).map(|spec| spec.name);
             let loads = picks.has(Mod::SharedCluster) && picks.has(Mod::Global);
             let is_narrow = match lowered.value {
                 // Without brackets.
-                Value::Register(_, ty) => i == 0 && ty.is_float() && ty.bits() < 64,
+                Value::Register(_, ty) if i == 0 => ty.is_float() && ty.bits() < 64,
+                Value::Register(_, ty) => ty.bits() < 32 && name == Some("mbar"),
                 _ => address < least,
             };
             (loads && target.number >= 120 && is_narrow, "mov")
@@ -172,7 +174,10 @@ fn does_not_fit(
                 Value::Const(_) => true,
                 _ => false,
             };
-            (names.nth(i) == Some("e") && names.next() == Some("f") && is_number, "st")
+            let is_offset = names.nth(i) == Some("e") && names.next() == Some("f");
+            // Older targets have no code of this kind; what reads modules only knows the newest.
+            let stores = target.number >= 90 || assembly == Assembly::FrontEnd;
+            (is_offset && is_number && stores, "st")
         }
         // Elements of vectors.
         (_, Action::Pure(name)) if name.starts_with("video") => {

@@ -230,6 +230,10 @@ fn fit_label(lowered: &Lowered, place: &Place, complaints: &mut Complaints) -> V
         Verdict::Fits(Operand::Sink)
     };
     match lowered.value {
+        // `label|_` asks for nothing more than `label`.
+        Value::Pair(ref first, ref second) if matches!(second.value, Value::Sink) => {
+            fit_label(first, place, complaints)
+        }
         Value::Label(id, 0) => Verdict::Fits(Operand::Label(id)),
         // The unknown symbol was reported.
         Value::Unknown => Verdict::Fits(Operand::Sink),

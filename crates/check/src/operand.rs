@@ -433,7 +433,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 | Value::Sink
                 | Value::Reported => {}
                 // It counts as a register, even where something is written to it.
-                Value::Special(special) if !self.accesses_texels => {
+                Value::Special(special) if !self.accesses_texels && !self.becomes_call => {
                     let (id, ty) = self.in_register(special, lowered.span);
                     lowered.value =
                         Value::Register(id, if ty == Type::Pred { ty } else { Type::of_bits(ty.bits()) });

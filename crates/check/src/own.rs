@@ -200,7 +200,8 @@ fn fence(words: &Words, found: &mut Found) {
         ("sync_restrict::shared::cta", "release"),
         ("sync_restrict::shared::cluster", "acquire"),
     ];
-    for (restriction, order) in restrictions.into_iter().filter(|(word, _)| words.has(word)) {
+    // The first of them is the one that counts.
+    if let Some((restriction, order)) = restrictions.into_iter().find(|(word, _)| words.has(word)) {
         let orders = &["acq_rel", "acquire", "release", "sc"];
         for (kind, among, wanted) in [("scope", SCOPES, "cluster"), ("order", &orders[..], order)] {
             match words.first(among) {

@@ -41,7 +41,7 @@ pub(crate) fn check(
         if context.form.action == Action::Effect(Effect::TensorMapReplace)
             && i == 1
             && context.picks.mods().iter().any(is_enumeration)
-            && !matches!(lowered.value, Value::Const(_))
+            && !matches!(lowered.value, Value::Const(Const::Int { .. }))
         {
             let message = "Integer constant expression expected";
             sink.error(Code::IntegerConstantExpected, lowered.span, message);
@@ -56,6 +56,8 @@ pub(crate) fn check(
             // Position and length of a bit field.
             (Opcode::Bfe, _) if i >= 2 => Some((0, 255)),
             (Opcode::Bfi, _) if i >= 3 => Some((0, 255)),
+            // Integers have no scale: ptxas does not look at it.
+            (Opcode::Tcgen05, "scale-input-d") if context.picks.has(Mod::KindI8) => None,
             (Opcode::Cp, "src-size") => copied(operands).map(|size| (0, size)),
             _ => spec.range,
         };

@@ -157,7 +157,12 @@ impl<'a> BodyChecker<'_, 'a> {
                 Token::Mod(modifier) => mods.push(modifier),
             }
         }
-        types.retain(|ty| !form.is_some_and(|form| form.ignored.contains(ty)));
+        let mut others = 0;
+        types.retain(|&ty| {
+            let counts = !form.is_some_and(|form| form.ignores(ty, others));
+            others += usize::from(counts);
+            counts
+        });
         if errors.iter().any(|error| matches!(error, SelectError::Alternate { .. })) {
             types.retain(|ty| !isa::is_alternate(*ty));
         }

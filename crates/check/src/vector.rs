@@ -172,6 +172,8 @@ pub(crate) fn fit_vector(
     if of_texels {
         crate::texture::check_alike(elements, place, complaints);
     }
+    // ptxas makes a call of it, and the elements its arguments.
+    let of_call = place.context.form.opcode == Opcode::Wmma;
     let mut operands = Vec::with_capacity(elements.len());
     for element in elements {
         let verdict = match element.value {
@@ -189,6 +191,12 @@ pub(crate) fn fit_vector(
                 // A decimal among bits is cut to the low bits of a double, .b32 is no exception here.
                 let ty = if wanted == Type::B32 { Type::U32 } else { wanted };
                 Verdict::Fits(Operand::Imm(value.bits(ty)))
+            }
+            Value::Special(register) if of_call && special_width_fits(register, place) => {
+                let message = format!("Call argument '{}' has illegal state space", register.name());
+                let help = "move the special register into a register first";
+                complain(complaints, Code::SpecialRegister, element.span, message, Some(help));
+                Verdict::Fits(Operand::Sink)
             }
             // ptxas takes even these, and has no code for them.
             Value::Special(_) if of_texels && writes => Verdict::Fits(Operand::Sink),

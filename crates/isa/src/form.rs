@@ -432,7 +432,7 @@ pub struct Form {
     pub section: &'static str,
     /// Modifier slots, in the manual's order.
     pub slots: &'static [Slot],
-    /// Types that may be written anywhere and mean nothing (`setp` takes `.pred`, though no manual says so).
+    /// Types that may be written and mean nothing, see [`Form::ignores`].
     pub ignored: &'static [Type],
     /// So many slots at the front are part of the instruction's name and must follow it at once, in order (`mul.hi`).
     pub head: usize,
@@ -449,6 +449,12 @@ pub struct Form {
 }
 
 impl Form {
+    /// Does a type mean nothing behind so many others? `.pred` does anywhere (`setp` takes it, though no manual says so), others behind
+    /// the four types of a product (ptxas 13.5).
+    pub fn ignores(&self, ty: Type, others: usize) -> bool {
+        self.ignored.contains(&ty) && (ty == Type::Pred || others >= 4)
+    }
+
     /// Can an instruction with these picks and this many operands be of this form?
     pub fn accepts_operands(&self, count: usize, picks: &Picks) -> bool {
         if self.operands.iter().any(|o| o.kind == OperandKind::Call) {

@@ -351,7 +351,7 @@ fn place(id: FormId, written: &[Written]) -> Placed {
     for (index, written_here) in written.iter().enumerate() {
         let modifier = match *written_here {
             Written::Token(Token::Type(ty)) => {
-                if !form.ignored.contains(&ty) {
+                if !form.ignores(ty, placed.types.len()) {
                     placed.types.push(ty);
                 }
                 continue;

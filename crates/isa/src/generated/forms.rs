@@ -2762,10 +2762,10 @@ const C152: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G162)];
 const C153: &[Choice] = &[md(Mod::Release).gated(G23)];
 const C154: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G162)];
 const C155: &[Choice] = &[md(Mod::MbarrierInit).gated(G163)];
-const C156: &[Choice] = &[md(Mod::Proxy)];
-const C157: &[Choice] = &[md(Mod::Alias).gated(G164)];
-const C158: &[Choice] =
+const C156: &[Choice] =
     &[md(Mod::SyncRestrictSharedCluster).gated(G162), md(Mod::SyncRestrictSharedCta).gated(G162)];
+const C157: &[Choice] = &[md(Mod::Proxy)];
+const C158: &[Choice] = &[md(Mod::Alias).gated(G164)];
 const C159: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G26), md(Mod::SharedCluster).gated(G27)];
 const C160: &[Choice] = &[md(Mod::TensormapGeneric)];
 const C161: &[Choice] = &[md(Mod::AsyncGeneric)];
@@ -3585,13 +3585,15 @@ const T36: &[Type] = &[
 const T37: &[Type] = &[Type::B64, Type::U64, Type::S64, Type::F64];
 const T38: &[Type] = &[Type::B32, Type::U32, Type::S32, Type::F32];
 const T39: &[Type] = &[Type::F32];
-const T40: &[Type] = &[Type::Ue8m0];
-const T41: &[Type] = &[Type::U32, Type::S32, Type::U64, Type::S64];
-const T42: &[Type] = &[Type::F16, Type::F16x2, Type::Bf16, Type::Bf16x2];
-const T43: &[Type] = &[Type::E5m2, Type::E5m2x2, Type::E5m2x4, Type::E4m3, Type::E4m3x2, Type::E4m3x4];
-const T44: &[Type] = &[Type::E5m2x2, Type::E4m3x2];
-const T45: &[Type] = &[Type::E5m2, Type::E4m3];
-const T46: &[Type] = &[
+const T40: &[Type] =
+    &[Type::U2, Type::S2, Type::U4, Type::S4, Type::B1, Type::B4, Type::Tf32, Type::Bf16, Type::Bf16x2];
+const T41: &[Type] = &[Type::Ue8m0];
+const T42: &[Type] = &[Type::U32, Type::S32, Type::U64, Type::S64];
+const T43: &[Type] = &[Type::F16, Type::F16x2, Type::Bf16, Type::Bf16x2];
+const T44: &[Type] = &[Type::E5m2, Type::E5m2x2, Type::E5m2x4, Type::E4m3, Type::E4m3x2, Type::E4m3x4];
+const T45: &[Type] = &[Type::E5m2x2, Type::E4m3x2];
+const T46: &[Type] = &[Type::E5m2, Type::E4m3];
+const T47: &[Type] = &[
     Type::F16,
     Type::F16x2,
     Type::Bf16,
@@ -3604,8 +3606,8 @@ const T46: &[Type] = &[
     Type::E4m3x2,
     Type::E4m3x4,
 ];
-const T47: &[Type] = &[Type::F16, Type::Bf16, Type::E5m2, Type::E5m2x2, Type::E4m3, Type::E4m3x2];
-const T48: &[Type] = &[
+const T48: &[Type] = &[Type::F16, Type::Bf16, Type::E5m2, Type::E5m2x2, Type::E4m3, Type::E4m3x2];
+const T49: &[Type] = &[
     Type::F16,
     Type::F16x2,
     Type::Bf16,
@@ -3617,11 +3619,11 @@ const T48: &[Type] = &[
     Type::E4m3x2,
     Type::E4m3x4,
 ];
-const T49: &[Type] = &[Type::F16, Type::F16x2, Type::Bf16, Type::Bf16x2, Type::F32];
-const T50: &[Type] = &[Type::F16x2, Type::Bf16x2];
-const T51: &[Type] =
+const T50: &[Type] = &[Type::F16, Type::F16x2, Type::Bf16, Type::Bf16x2, Type::F32];
+const T51: &[Type] = &[Type::F16x2, Type::Bf16x2];
+const T52: &[Type] =
     &[Type::U32, Type::S32, Type::U64, Type::S64, Type::F16, Type::F16x2, Type::Bf16, Type::Bf16x2];
-const T52: &[Type] = &[
+const T53: &[Type] = &[
     Type::U32,
     Type::S32,
     Type::U64,
@@ -3632,16 +3634,16 @@ const T52: &[Type] = &[
     Type::F32,
     Type::F64,
 ];
-const T53: &[Type] = &[Type::U16, Type::U32, Type::U64];
-const T54: &[Type] =
+const T54: &[Type] = &[Type::U16, Type::U32, Type::U64];
+const T55: &[Type] =
     &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::F32, Type::F64];
-const T55: &[Type] = &[Type::F32, Type::F64];
-const T56: &[Type] = &[Type::U8x4, Type::U16x2];
-const T57: &[Type] = &[Type::F16, Type::F32];
-const T58: &[Type] =
+const T56: &[Type] = &[Type::F32, Type::F64];
+const T57: &[Type] = &[Type::U8x4, Type::U16x2];
+const T58: &[Type] = &[Type::F16, Type::F32];
+const T59: &[Type] =
     &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::F32, Type::F64, Type::F16];
-const T59: &[Type] = &[Type::F32, Type::F64, Type::F16];
-const T60: &[Type] = &[
+const T60: &[Type] = &[Type::F32, Type::F64, Type::F16];
+const T61: &[Type] = &[
     Type::U16,
     Type::U32,
     Type::U64,
@@ -3653,8 +3655,8 @@ const T60: &[Type] = &[
     Type::F16,
     Type::Bf16,
 ];
-const T61: &[Type] = &[Type::F32, Type::F64, Type::F16, Type::Bf16];
-const T62: &[Type] = &[Type::B8, Type::B16, Type::B32];
+const T62: &[Type] = &[Type::F32, Type::F64, Type::F16, Type::Bf16];
+const T63: &[Type] = &[Type::B8, Type::B16, Type::B32];
 
 const M0: &[Mod] = &[Mod::Rm, Mod::Rp];
 const M1: &[Mod] = &[Mod::Global, Mod::Shared, Mod::SharedCta, Mod::SharedCluster];
@@ -7836,11 +7838,12 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Fence,
-        syntax: "fence.mbarrier_init.release{.async}.cluster",
+        syntax: "fence.mbarrier_init.release{.sync_restrict}{.async}.cluster",
         section: "9.7.13.4",
         slots: &[
             slot("mbarrier_init", C155),
             slot("release", C153),
+            optional("sync_restrict", C156),
             optional("async", C151),
             slot("cluster", C55),
         ],
@@ -7859,7 +7862,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fence,
         syntax: "fence.proxy.alias{.sync_restrict}",
         section: "9.7.13.4",
-        slots: &[slot("proxy", C156), slot("alias", C157), optional("sync_restrict", C158)],
+        slots: &[slot("proxy", C157), slot("alias", C158), optional("sync_restrict", C156)],
         ignored: &[],
         head: 2,
         operands: &[],
@@ -7873,10 +7876,10 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.async{.async_space}{.sync_restrict}",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C156),
+            slot("proxy", C157),
             slot("async", C151),
             optional("async_space", C159),
-            optional("sync_restrict", C158),
+            optional("sync_restrict", C156),
         ],
         ignored: &[],
         head: 2,
@@ -7891,10 +7894,10 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.tensormap::generic.release{.sync_restrict}{.ignored_space}.scope",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C156),
+            slot("proxy", C157),
             slot("tensormap::generic", C160),
             slot("release", C153),
-            optional("sync_restrict", C158),
+            optional("sync_restrict", C156),
             optional("ignored_space", C27),
             slot("scope", C26),
         ],
@@ -7911,7 +7914,7 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.tensormap::generic.acquire.scope [a], size<imm 128>:u32",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C156),
+            slot("proxy", C157),
             slot("tensormap::generic", C160),
             slot("acquire", C58),
             slot("scope", C26),
@@ -7932,7 +7935,7 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster{.ignored_space}.cluster",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C156),
+            slot("proxy", C157),
             slot("async::generic", C161),
             slot("acquire", C58),
             slot("sync_restrict::shared::cluster", C152),
@@ -7952,7 +7955,7 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.async::generic.release.sync_restrict::shared::cta{.ignored_space}.cluster",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C156),
+            slot("proxy", C157),
             slot("async::generic", C161),
             slot("release", C153),
             slot("sync_restrict::shared::cta", C154),
@@ -10129,7 +10132,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Membar,
         syntax: "membar.proxy.proxykind",
         section: "9.7.13.4",
-        slots: &[slot("proxy", C156), slot("proxykind", C224)],
+        slots: &[slot("proxy", C157), slot("proxykind", C224)],
         ignored: &[],
         head: 1,
         operands: &[],
@@ -10336,7 +10339,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C124),
             slot("ctype", C229),
         ],
-        ignored: &[],
+        ignored: T40,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -10367,7 +10370,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C124),
             slot("ctype", C229),
         ],
-        ignored: &[],
+        ignored: T40,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -10470,7 +10473,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C2),
             slot("ctype", C2),
         ],
-        ignored: &[],
+        ignored: T40,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -10504,7 +10507,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C236),
             slot("ctype", C13),
         ],
-        ignored: &[],
+        ignored: T40,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -10537,7 +10540,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C238),
             slot("ctype", C13),
         ],
-        ignored: &[],
+        ignored: T40,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -10605,7 +10608,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C244),
             slot("ctype", C229),
         ],
-        ignored: &[],
+        ignored: T40,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -10646,7 +10649,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C246),
             slot("ctype", C229),
         ],
-        ignored: &[],
+        ignored: T40,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -10685,7 +10688,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C124),
             slot("ctype", C229),
         ],
-        ignored: &[],
+        ignored: T40,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -10725,7 +10728,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C124),
             slot("ctype", C229),
         ],
-        ignored: &[],
+        ignored: T40,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -10890,7 +10893,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C236),
             slot("ctype", C13),
         ],
-        ignored: &[],
+        ignored: T40,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -10922,7 +10925,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C236),
             slot("ctype", C13),
         ],
-        ignored: &[],
+        ignored: T40,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -10954,7 +10957,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C238),
             slot("ctype", C13),
         ],
-        ignored: &[],
+        ignored: T40,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -10986,7 +10989,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C238),
             slot("ctype", C13),
         ],
-        ignored: &[],
+        ignored: T40,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -11018,7 +11021,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C244),
             slot("ctype", C229),
         ],
-        ignored: &[],
+        ignored: T40,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -11069,7 +11072,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C246),
             slot("ctype", C229),
         ],
-        ignored: &[],
+        ignored: T40,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -11112,7 +11115,7 @@ pub static FORMS: &[Form] = &[
             slot("ctype", C1),
             slot("stype", C257),
         ],
-        ignored: &[],
+        ignored: T40,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -11148,7 +11151,7 @@ pub static FORMS: &[Form] = &[
             slot("ctype", C1),
             slot("stype", C260),
         ],
-        ignored: &[],
+        ignored: T40,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -11163,9 +11166,9 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M67)],
-                then: Consequence::Needs(&[Condition::TypeIn(4, T40)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(4, T41)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M68), Condition::TypeIn(4, T40)], then: Consequence::Gates(G304) },
+            Rule { when: &[Condition::Has(M68), Condition::TypeIn(4, T41)], then: Consequence::Gates(G304) },
         ],
         gates: G301,
         carry: CarryFlag { reads: false, writes: false },
@@ -11190,7 +11193,7 @@ pub static FORMS: &[Form] = &[
             slot("ctype", C1),
             slot("stype", C257),
         ],
-        ignored: &[],
+        ignored: T40,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -11227,7 +11230,7 @@ pub static FORMS: &[Form] = &[
             slot("ctype", C1),
             slot("stype", C257),
         ],
-        ignored: &[],
+        ignored: T40,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -11266,7 +11269,7 @@ pub static FORMS: &[Form] = &[
             slot("ctype", C1),
             slot("stype", C260),
         ],
-        ignored: &[],
+        ignored: T40,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -11283,9 +11286,9 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M67)],
-                then: Consequence::Needs(&[Condition::TypeIn(4, T40)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(4, T41)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M68), Condition::TypeIn(4, T40)], then: Consequence::Gates(G304) },
+            Rule { when: &[Condition::Has(M68), Condition::TypeIn(4, T41)], then: Consequence::Gates(G304) },
         ],
         gates: G307,
         carry: CarryFlag { reads: false, writes: false },
@@ -11311,7 +11314,7 @@ pub static FORMS: &[Form] = &[
             slot("ctype", C1),
             slot("stype", C257),
         ],
-        ignored: &[],
+        ignored: T40,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -11609,7 +11612,7 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
@@ -11642,7 +11645,7 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
@@ -11675,7 +11678,7 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
@@ -11709,7 +11712,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G322) },
             Rule {
                 when: &[Condition::Has(M69)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Illegal(M69)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M69)),
             },
             Rule {
                 when: &[Condition::Has(M69)],
@@ -11721,31 +11724,31 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M70)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M70)),
             },
             Rule {
                 when: &[Condition::Has(M70)],
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Illegal(M70)),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T44)],
+                when: &[Condition::TypeIn(0, T45)],
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T45)],
+                when: &[Condition::TypeIn(0, T46)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Illegal(M8)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M8)),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Types),
             },
         ],
         gates: G315,
@@ -11776,7 +11779,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G322) },
             Rule {
                 when: &[Condition::Has(M69)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Illegal(M69)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M69)),
             },
             Rule {
                 when: &[Condition::Has(M69)],
@@ -11788,31 +11791,31 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M70)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M70)),
             },
             Rule {
                 when: &[Condition::Has(M70)],
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Illegal(M70)),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T44)],
+                when: &[Condition::TypeIn(0, T45)],
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T45)],
+                when: &[Condition::TypeIn(0, T46)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Illegal(M8)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M8)),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Types),
             },
         ],
         gates: G315,
@@ -11843,7 +11846,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G322) },
             Rule {
                 when: &[Condition::Has(M69)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Illegal(M69)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M69)),
             },
             Rule {
                 when: &[Condition::Has(M69)],
@@ -11855,31 +11858,31 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M70)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M70)),
             },
             Rule {
                 when: &[Condition::Has(M70)],
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Illegal(M70)),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T44)],
+                when: &[Condition::TypeIn(0, T45)],
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T45)],
+                when: &[Condition::TypeIn(0, T46)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Illegal(M8)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M8)),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Types),
             },
         ],
         gates: G315,
@@ -11905,20 +11908,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(0, T44)],
+                when: &[Condition::TypeIn(0, T45)],
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T45)],
+                when: &[Condition::TypeIn(0, T46)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Illegal(M8)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M8)),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T16)],
@@ -11949,20 +11952,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(0, T44)],
+                when: &[Condition::TypeIn(0, T45)],
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T45)],
+                when: &[Condition::TypeIn(0, T46)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Illegal(M8)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M8)),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T16)],
@@ -11993,20 +11996,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(0, T44)],
+                when: &[Condition::TypeIn(0, T45)],
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T45)],
+                when: &[Condition::TypeIn(0, T46)],
                 then: Consequence::Needs(&[Condition::Has(M45)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Illegal(M8)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M8)),
             },
             Rule {
                 when: &[Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T16)],
@@ -12037,14 +12040,14 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Illegal(M8)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Illegal(M8)),
             },
             Rule {
                 when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M7), Condition::TypeIn(0, T50)],
+                when: &[Condition::Has(M7), Condition::TypeIn(0, T51)],
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
@@ -12057,11 +12060,11 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T51)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T52)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T52)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Types),
             },
         ],
         gates: G324,
@@ -12090,14 +12093,14 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Illegal(M8)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Illegal(M8)),
             },
             Rule {
                 when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M7), Condition::TypeIn(0, T50)],
+                when: &[Condition::Has(M7), Condition::TypeIn(0, T51)],
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
@@ -12110,11 +12113,11 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T51)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T52)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T52)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Types),
             },
         ],
         gates: G324,
@@ -12143,14 +12146,14 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Illegal(M8)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Illegal(M8)),
             },
             Rule {
                 when: &[Condition::Has(M36)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M7), Condition::TypeIn(0, T50)],
+                when: &[Condition::Has(M7), Condition::TypeIn(0, T51)],
                 then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
             },
             Rule {
@@ -12163,11 +12166,11 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T51)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T52)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T52)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Types),
             },
         ],
         gates: G324,
@@ -12791,7 +12794,7 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
             },
         ],
         gates: G344,
@@ -13007,15 +13010,15 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T53)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M75)],
+                when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T55)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M75)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T56)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -13048,15 +13051,15 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T53)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M75)],
+                when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T55)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M75)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T56)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -13078,7 +13081,7 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T56)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T57)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M75)],
@@ -13104,19 +13107,19 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T57)], Fault::Illegal(M26)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T58)], Fault::Illegal(M26)),
             },
             Rule {
                 when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T53)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M74)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T58)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T59)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T59)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T60)], Fault::Comparison),
             },
         ],
         gates: G1,
@@ -13145,19 +13148,19 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T57)], Fault::Illegal(M26)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T58)], Fault::Illegal(M26)),
             },
             Rule {
                 when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T53)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M74)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T58)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T59)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T59)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T60)], Fault::Comparison),
             },
         ],
         gates: G1,
@@ -13179,15 +13182,15 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T53)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M74)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T60)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T61)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T61)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T62)], Fault::Comparison),
             },
         ],
         gates: G352,
@@ -13210,15 +13213,15 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T53)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M74)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T60)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T61)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T61)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T62)], Fault::Comparison),
             },
         ],
         gates: G352,
@@ -13439,15 +13442,15 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T54)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M75)],
+                when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T55)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M75)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T56)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -13474,15 +13477,15 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T54)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M75)],
+                when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T55)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M75)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T56)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -14705,7 +14708,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(M37)],
-            then: Consequence::Needs(&[Condition::TypeIn(0, T62)], Fault::Vector),
+            then: Consequence::Needs(&[Condition::TypeIn(0, T63)], Fault::Vector),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -14745,7 +14748,7 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M7)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Illegal(M7)),
             },
             Rule { when: &[Condition::Has(M7), Condition::TypeIn(0, T2)], then: Consequence::Gates(G399) },
             Rule {
@@ -14799,7 +14802,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(M37)],
-            then: Consequence::Needs(&[Condition::TypeIn(0, T62)], Fault::Vector),
+            then: Consequence::Needs(&[Condition::TypeIn(0, T63)], Fault::Vector),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },

@@ -219,7 +219,7 @@ impl Chunk<'_> {
         check().map_err(|misuse| self.misuse(misuse, issue.span, issue.lane))
     }
 
-    /// What D is before, times a power of two; integers as their bits.
+    /// What D is before, floats times a power of two; integers as their bits.
     fn addend(
         &self,
         op: &TensorMultiply,
@@ -241,7 +241,8 @@ impl Chunk<'_> {
             }
         }
         let mut c = c.finish(op);
-        if scale > 0 {
+        // Integers have no scale.
+        if scale > 0 && m.product.d != Type::S32 {
             let factor = f32::from_bits((127 - scale as u32) << 23);
             c.iter_mut().for_each(|c| *c *= factor);
         }
