@@ -46,7 +46,7 @@ pub(crate) struct BodyChecker<'c, 'a> {
     pub(crate) illegal_vectors: Vec<(usize, Span)>,
     /// Is it an instruction on textures or surfaces?
     pub(crate) accesses_texels: bool,
-    /// It is one that ptxas makes a call of, with the elements of vectors as arguments.
+    /// See [`crate::vector::becomes_call`].
     pub(crate) becomes_call: bool,
     /// Does it name coordinates in a tensor?
     pub(crate) names_tensor: bool,

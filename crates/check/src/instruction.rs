@@ -65,7 +65,7 @@ impl<'a> BodyChecker<'_, 'a> {
             self.longest_vector = self.longest_vector.min(8);
         }
         self.accesses_texels = crate::texture::is_texel_access(form);
-        self.becomes_call = form.opcode == Opcode::Wmma;
+        self.becomes_call = crate::vector::becomes_call(form);
         self.names_tensor = picks.has(isa::Mod::Tensor);
         let operands: SmallVec<[Lowered; 6]> = node.operands.iter().map(|tree| self.lower(tree)).collect();
         self.report_vector_sizes();

@@ -41,7 +41,12 @@ pub(crate) fn check(
         if context.form.action == Action::Effect(Effect::TensorMapReplace)
             && i == 1
             && context.picks.mods().iter().any(is_enumeration)
-            && !matches!(lowered.value, Value::Const(Const::Int { .. }))
+            && match lowered.value {
+                Value::Const(Const::Int { .. }) => false,
+                // Beside other errors ptxas says it of these in another place.
+                Value::Const(_) => is_right,
+                _ => true,
+            }
         {
             let message = "Integer constant expression expected";
             sink.error(Code::IntegerConstantExpected, lowered.span, message);

@@ -14,6 +14,11 @@ use crate::module::Operand;
 use crate::operand::{Base, Lowered, Value};
 use crate::order::Stage;
 
+/// Does ptxas make a call of it, with the elements of vectors as arguments?
+pub(crate) fn becomes_call(form: &isa::Form) -> bool {
+    form.opcode == Opcode::Wmma
+}
+
 /// `{a, b}` of `ld`, `st`, `atom`: as many elements as the instruction says.
 pub(crate) fn fit_vector(
     lowered: &Lowered,
@@ -172,8 +177,7 @@ pub(crate) fn fit_vector(
     if of_texels {
         crate::texture::check_alike(elements, place, complaints);
     }
-    // ptxas makes a call of it, and the elements its arguments.
-    let of_call = place.context.form.opcode == Opcode::Wmma;
+    let of_call = becomes_call(place.context.form);
     let mut operands = Vec::with_capacity(elements.len());
     for element in elements {
         let verdict = match element.value {
