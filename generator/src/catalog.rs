@@ -167,7 +167,7 @@ fn is_of_a_function(spelling: &Spelling) -> bool {
 /// The dialects that kernels are written in. Most are written in the first.
 pub static DIALECTS: LazyLock<Vec<Dialect>> = LazyLock::new(|| {
     let all =
-        [("9.0", "sm_100a"), ("9.0", "sm_120a"), ("9.4", "sm_107f"), ("8.0", "sm_90a"), ("6.3", "sm_70")];
+        [("9.5", "sm_100a"), ("9.0", "sm_120a"), ("9.5", "sm_107a"), ("8.0", "sm_90a"), ("6.3", "sm_70")];
     all.into_iter().map(|(version, target)| Dialect::new(version, target)).collect()
 });
 

@@ -52,6 +52,10 @@ pub(crate) fn message(
         (Opcode::Ld, "global") if picks.has(Mod::Nc) => {
             one("Modifier '.nc' requires .global space".to_owned())
         }
+        (Opcode::Cvt, "satfinite") => one(format!(
+            "'.satfinite' modifier required for instruction '{name}' with destination type '{}'",
+            picks.ty(0)
+        )),
         (Opcode::Cvt, "frnd2" | "frnd3" | "rna" | "rs") => {
             one(format!("Rounding modifier required for instruction '{name}'"))
         }

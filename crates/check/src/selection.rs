@@ -76,8 +76,13 @@ impl<'a> BodyChecker<'_, 'a> {
         };
         let (form, picks, errors) = match selected {
             Ok(selected) => (Some(selected.form()), selected.picks, Vec::new()),
-            // Of packed integers it does not see a predicate, but types that are not those of `set` with one.
-            Err(_) if opcode == "set" && combines_packed_integers(&modifiers) => {
+            // Of packed integers it does not see a predicate, but types that are not those of `set` with one; and of arithmetic in
+            // formats without `.satfinite` not the modifier, but the types.
+            Err(errors)
+                if opcode == "set" && combines_packed_integers(&modifiers)
+                    || !errors.iter().any(|error| matches!(error, SelectError::UnknownModifier { .. }))
+                        && saturates_other_formats(opcode, &modifiers) =>
+            {
                 return self.refused(node, isa::forms(opcode).first(), vec![SelectError::Types]);
             }
             Err(errors) => {
@@ -477,6 +482,15 @@ fn hidden(error: &SelectError, all: &[SelectError], modifiers: &[&str]) -> bool 
             }
             _ => false,
         })
+}
+
+/// `add.satfinite.f32`
+fn saturates_other_formats(opcode: &str, modifiers: &[&str]) -> bool {
+    let mut types = modifiers.iter().filter_map(|word| Type::from_name(word));
+    matches!(opcode, "add" | "sub" | "mul" | "fma")
+        && modifiers.contains(&"satfinite")
+        && !modifiers.contains(&"sat")
+        && types.next().is_some_and(|ty| ty.lanes() < 4)
 }
 
 /// `set.lt.and.u8x4`

@@ -225,20 +225,14 @@ pub(crate) fn special(
                     let types = picks.types();
                     let mut messages =
                         vec![format!("Modifier '.ftz' does not apply to this type of convert operation")];
-                    if types.contains(&Type::Bf16) || !types.iter().any(|ty| ty.is_float()) {
+                    if !types.iter().any(|ty| ty.is_float()) || types.iter().any(|ty| is_bf16_or_narrow(*ty))
+                    {
                         messages.insert(0, format!("Illegal modifier '.ftz' for instruction '{name}'"));
                     }
                     Some(messages)
                 }
                 Opcode::Add | Opcode::Sub if written == Mod::Sat && is_integer_sum(picks) => {
-                    let ty = picks.ty(0);
-                    // The first of these is the one that ptxas knows from elsewhere.
-                    one(match (form.opcode, ty) {
-                        (Opcode::Add, Type::U32 | Type::U16x2 | Type::S16x2) => {
-                            format!("Feature 'add.sat' not supported on .target '{target}'")
-                        }
-                        _ => format!("Modifier '.sat' does not apply to '{ty}' type"),
-                    })
+                    one(format!("Modifier '.sat' does not apply to '{}' type", picks.ty(0)))
                 }
                 _ if form.section.starts_with(PACKED_VIDEO) => match written {
                     Mod::Sat => one("Illegal combination of .sat and .add modifiers".to_owned()),
@@ -384,6 +378,11 @@ fn is_tensor_memory(modifier: Mod) -> bool {
 fn has_tensor_memory(modifier: Mod, target: Target) -> bool {
     let has_family = matches!(target.number, 100..120) && target.suffix != isa::Suffix::None;
     has_family && (modifier.name() != "shift" || target.suffix == isa::Suffix::Architecture)
+}
+
+/// `.bf16`, or of 8 bits or fewer
+fn is_bf16_or_narrow(ty: Type) -> bool {
+    ty.element() == Type::Bf16 || ty.is_float() && ty.element().bits() <= 8
 }
 
 /// A copy of a tensor in a load mode that is for the other direction, or for other dimensions.

@@ -248,6 +248,9 @@ impl Gate {
             Requirement::Target([Target { suffix: Suffix::None, number }]) => {
                 format!("{subject} requires .target sm_{number} or higher")
             }
+            Requirement::Target(_) if subject.starts_with("Illegal") => {
+                format!("{subject}, for arch '{target}'")
+            }
             Requirement::Target(_) => format!("{subject} not supported on .target '{target}'"),
             Requirement::Until(end, last) => {
                 format!("{subject} is not supported on .target {last} and higher from PTX ISA version {end}")

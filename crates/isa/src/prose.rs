@@ -40,6 +40,7 @@ const OPCODES: &[(&str, &str)] = &[
     ("brx", "continues at one of several labels, by index"),
     ("call", "calls a function"),
     ("clusterlaunchcontrol", "asks for the work of a cluster that has not started yet"),
+    ("clmad", "c plus, without carries, one half of the product of a and b without carries"),
     ("clz", "number of zero bits above the highest 1"),
     ("cnot", "1 if a is zero, else 0"),
     ("copysign", "b with the sign of a"),

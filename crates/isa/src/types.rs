@@ -99,17 +99,23 @@ types! {
     E2m1 "e2m1" Float 4 1;
     Ue8m0 "ue8m0" Float 8 1;
     Ue4m3 "ue4m3" Float 8 1;
+    Ue5m3 "ue5m3" Float 8 1;
+    S2f6 "s2f6" Float 8 1;
     E4m3x2 "e4m3x2" Float 16 2;
     E5m2x2 "e5m2x2" Float 16 2;
     E2m3x2 "e2m3x2" Float 16 2;
     E3m2x2 "e3m2x2" Float 16 2;
     E2m1x2 "e2m1x2" Float 8 2;
     Ue8m0x2 "ue8m0x2" Float 16 2;
+    Ue5m3x2 "ue5m3x2" Float 16 2;
+    S2f6x2 "s2f6x2" Float 16 2;
     E4m3x4 "e4m3x4" Float 32 4;
     E5m2x4 "e5m2x4" Float 32 4;
     E2m3x4 "e2m3x4" Float 32 4;
     E3m2x4 "e3m2x4" Float 32 4;
     E2m1x4 "e2m1x4" Float 16 4;
+    E2m1p4x4 "e2m1p4x4" Float 32 4;
+    Ue8m0x4 "ue8m0x4" Float 32 4;
 }
 
 impl Type {
@@ -142,8 +148,10 @@ impl Type {
             Type::E5m2x2 | Type::E5m2x4 => Type::E5m2,
             Type::E2m3x2 | Type::E2m3x4 => Type::E2m3,
             Type::E3m2x2 | Type::E3m2x4 => Type::E3m2,
-            Type::E2m1x2 | Type::E2m1x4 => Type::E2m1,
-            Type::Ue8m0x2 => Type::Ue8m0,
+            Type::E2m1x2 | Type::E2m1x4 | Type::E2m1p4x4 => Type::E2m1,
+            Type::Ue8m0x2 | Type::Ue8m0x4 => Type::Ue8m0,
+            Type::Ue5m3x2 => Type::Ue5m3,
+            Type::S2f6x2 => Type::S2f6,
             other => other,
         }
     }

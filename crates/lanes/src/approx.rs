@@ -457,6 +457,32 @@ impl<const COSINE: bool> Function for Circular<COSINE> {
     const NORMAL: bool = true;
 }
 
+/// sin, or cos, of an angle in cycles.
+struct Cycles<const COSINE: bool>;
+
+impl<const COSINE: bool> Function for Cycles<COSINE> {
+    #[inline(always)]
+    unsafe fn values<P: Path, const SHORT: bool>(x: Block<f32>) -> Block<f64> {
+        /// From here on there are whole cycles only.
+        const WHOLE: f32 = (1 << 23) as f32;
+        let value = |x: f32| {
+            let magnitude = x.abs();
+            // Infinity becomes NaN.
+            let turns = 4.0 * f64::from(if magnitude < WHOLE { magnitude } else { magnitude * 0.0 });
+            let (n, bits) = nearest(turns);
+            let value = sine::<P>((turns - n) * FRAC_PI_2, bits.wrapping_add(u64::from(COSINE)));
+            // A zero is positive, and in sin -x = -sin x has the sign of x.
+            let sign = u64::from(x.to_bits() & if COSINE { 0 } else { 1 << 31 }) << 32;
+            f64::from_bits((value + 0.0).to_bits() ^ sign)
+        };
+        apply1(value, x)
+    }
+
+    const SEM: Scalar = if COSINE { approx::cos_cycles } else { approx::sin_cycles };
+    const FLUSHES: bool = true;
+    const NORMAL: bool = true;
+}
+
 fn rounded<F: Function, const FTZ: bool>(path: HostPath) -> LaneFn {
     version::<Rounded<F, FTZ>>(path)
 }
@@ -523,8 +549,15 @@ macro_rules! tabulated {
 /// The handler of `.approx{.ftz}` of binary32 and the halves.
 pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
     let &[ty] = picks.types() else { return None };
-    if sources != 1 || !only(picks, &[Mod::Approx, Mod::Ftz]) {
+    if sources != 1 || !only(picks, &[Mod::Approx, Mod::Ftz, Mod::N2pi]) {
         return None;
+    }
+    if picks.has(Mod::N2pi) {
+        return Some(match opcode {
+            Opcode::Sin => rounded::<Cycles<false>, false>(path),
+            Opcode::Cos => rounded::<Cycles<true>, false>(path),
+            _ => return None,
+        });
     }
     let ftz = picks.has(Mod::Ftz);
     let handler = match (opcode, ty.element(), ftz) {

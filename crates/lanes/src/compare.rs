@@ -1,6 +1,6 @@
 //! setp and set: comparisons to mask bits, and what is made of these.
 
-use super::drive::{apply2, in_pairs, load, load_mask, store, store_mask};
+use super::drive::{Byte, apply2, bytes2, in_pairs, load, load_mask, store, store_mask};
 use super::path::{BLOCK, Block, Kernel, Parametric, Path, version, version_with};
 use super::select::Select;
 use super::{HostPath, LaneArgs, LaneFn, Parameters, RawFn};
@@ -348,40 +348,19 @@ fn set(dtype: Type, stype: Type, op: Option<BoolOp>, compare: RawFn, path: HostP
     version_with::<Set<u32>>(path, SetWith { compare, op, yes: [yes as u32, high as u32] })
 }
 
-/// `set` of bytes, four a lane: all ones where the comparison holds.
-struct SetBytes<T, const HOLDS: u8>(PhantomData<T>);
-
-impl<T: PartialOrd + Copy + 'static, const HOLDS: u8> Kernel for SetBytes<T, HOLDS> {
-    #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs) {
-        for i in 0..args.lanes / BLOCK {
-            // SAFETY: the sources and the destination have `lanes` times four bytes, which are a `T` each; `P` by contract.
-            unsafe {
-                let bytes = |n: usize| -> [T; 4 * BLOCK] {
-                    args.src[n].add(i * args.step[n]).cast::<[T; 4 * BLOCK]>().read_unaligned()
-                };
-                let (x, y) = (bytes(0), bytes(1));
-                let mut result = [0u8; 4 * BLOCK];
-                for k in 0..4 * BLOCK {
-                    result[k] = all_ones!(u8, ordered::<_, HOLDS>(x[k], y[k]));
-                }
-                let result = std::mem::transmute::<[u8; 4 * BLOCK], Block<u32>>(result);
-                store::<P, _>(args, 0, i, result);
-            }
-        }
-    }
-}
-
 /// `set` of packed integers.
 fn set_packed(ty: Type, holds: u8, path: HostPath) -> Option<LaneFn> {
-    fn bytes<T: PartialOrd + Copy + 'static>(holds: u8, path: HostPath) -> Option<LaneFn> {
+    fn set_bytes<T: Byte + PartialOrd, const HOLDS: u8>(path: HostPath) -> LaneFn {
+        bytes2(path, |a: T, b: T| all_ones!(u8, ordered::<_, HOLDS>(a, b)))
+    }
+    fn bytes<T: Byte + PartialOrd>(holds: u8, path: HostPath) -> Option<LaneFn> {
         Some(match holds {
-            LESS => version::<SetBytes<T, LESS>>(path),
-            EQUAL => version::<SetBytes<T, EQUAL>>(path),
-            GREATER => version::<SetBytes<T, GREATER>>(path),
-            LESS_EQUAL => version::<SetBytes<T, LESS_EQUAL>>(path),
-            GREATER_EQUAL => version::<SetBytes<T, GREATER_EQUAL>>(path),
-            LESS_GREATER => version::<SetBytes<T, LESS_GREATER>>(path),
+            LESS => set_bytes::<T, LESS>(path),
+            EQUAL => set_bytes::<T, EQUAL>(path),
+            GREATER => set_bytes::<T, GREATER>(path),
+            LESS_EQUAL => set_bytes::<T, LESS_EQUAL>(path),
+            GREATER_EQUAL => set_bytes::<T, GREATER_EQUAL>(path),
+            LESS_GREATER => set_bytes::<T, LESS_GREATER>(path),
             _ => return None,
         })
     }

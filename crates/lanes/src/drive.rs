@@ -276,6 +276,38 @@ unsafe fn pairs<const HALF: usize>(args: &LaneArgs, told: &LaneFn) {
     }
 }
 
+/// A byte, with a sign or without.
+pub(super) trait Byte: Copy + 'static {}
+impl Byte for u8 {}
+impl Byte for i8 {}
+
+struct Bytes2<T, F>(PhantomData<(T, F)>);
+
+impl<T: Byte, F: Fn(T, T) -> u8 + Copy> Kernel for Bytes2<T, F> {
+    #[inline(always)]
+    unsafe fn run<P: Path>(args: &LaneArgs) {
+        for i in 0..args.lanes / BLOCK {
+            // SAFETY: the sources and the destination have `lanes` times four bytes, which are a `T` each; `P` by contract.
+            unsafe {
+                let bytes = |n: usize| -> [T; 4 * BLOCK] {
+                    args.src[n].add(i * args.step[n]).cast::<[T; 4 * BLOCK]>().read_unaligned()
+                };
+                let (a, b) = (bytes(0), bytes(1));
+                let mut result = [0u8; 4 * BLOCK];
+                for k in 0..4 * BLOCK {
+                    result[k] = function::<F>()(a[k], b[k]);
+                }
+                store::<P, _>(args, 0, i, std::mem::transmute::<[u8; 4 * BLOCK], Block<u32>>(result));
+            }
+        }
+    }
+}
+
+/// d = f(a, b) of each of four bytes
+pub(super) fn bytes2<T: Byte, F: Fn(T, T) -> u8 + Copy>(path: HostPath, _: F) -> LaneFn {
+    version::<Bytes2<T, F>>(path)
+}
+
 /// A handler of numbers without predicates for packed pairs of them; all operands have elements of `bytes` bytes, 2 or 4.
 pub(super) fn in_pairs(bytes: usize, handler: LaneFn) -> LaneFn {
     let function = if bytes == 4 { pairs::<{ 4 * BLOCK }> } else { pairs::<{ 2 * BLOCK }> };

@@ -147,14 +147,24 @@ pub(super) struct Encoding {
     clamp: Clamp,
     /// `.ue8m0`, which has nothing but an exponent.
     scale: bool,
+    /// `.ue5m3`, which has no sign.
+    unsigned: bool,
+    /// `.pzo`: zeros are positive.
+    positive_zeros: bool,
 }
 
 impl Encoding {
     /// The encoding of a type.
     pub(super) fn new(ty: Type, direction: Direction, clamp: Clamp) -> Option<Encoding> {
-        let scale = matches!(ty.element(), Type::Ue8m0 | Type::Ue8m0x2);
+        let scale = ty.element() == Type::Ue8m0;
         let format = if scale { &F32 } else { Format::of(ty)? };
-        Some(Encoding { format, direction, clamp, scale })
+        let unsigned = ty.element() == Type::Ue5m3;
+        Some(Encoding { format, direction, clamp, scale, unsigned, positive_zeros: false })
+    }
+
+    /// The same, with zeros that are positive or not.
+    pub(super) fn with_positive_zeros(self, positive_zeros: bool) -> Encoding {
+        Encoding { positive_zeros, ..self }
     }
 }
 
@@ -201,6 +211,7 @@ impl Encoder {
     /// The host must have the path's instructions.
     #[inline(always)]
     pub(super) unsafe fn encode<P: Path>(&self, x: Block<f32>) -> Block<u32> {
+        let x = if self.encoding.unsigned { apply1(f32::abs, x) } else { x };
         let bits = apply1(|x: f32| x.to_bits() as i32, x);
         let Encoding { format, direction, scale, .. } = self.encoding;
         if scale {
@@ -240,12 +251,16 @@ impl Encoder {
     /// binary32's bits.
     #[inline(always)]
     fn finished(&self, numbers: Block<i32>, bits: Block<i32>) -> Block<u32> {
-        let Encoding { format, clamp, .. } = self.encoding;
+        let Encoding { format, clamp, positive_zeros, .. } = self.encoding;
         let mut out = apply1(|number: i32| number as u32, self.bounded(numbers, bits));
         if self.padding != 0 {
             out = apply1(|x: u32| x << self.padding, out);
         }
         out = match clamp {
+            Clamp::None | Clamp::Finite if positive_zeros => {
+                let negative = |x: u32, bits: i32| u32::from((bits < 0) & (x != 0)) << self.sign;
+                apply2(|x: u32, bits: i32| x | negative(x, bits), out, bits)
+            }
             Clamp::None | Clamp::Finite => {
                 apply2(|x: u32, bits: i32| x | u32::from(bits < 0) << self.sign, out, bits)
             }

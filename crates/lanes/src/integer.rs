@@ -1,6 +1,6 @@
 //! Integer arithmetic: add, sub, mul, mad, mul24, mad24, sad, min, max, neg, abs, dp4a, dp2a; also of packed halves.
 
-use super::drive::{in_pairs, load, map1, map2, map3, store};
+use super::drive::{bytes2, in_pairs, load, map1, map2, map3, store};
 use super::path::{BLOCK, Block, Parametric, Path, version_with};
 use super::{HostPath, LaneArgs, LaneFn, only};
 use isa::{Mod, Opcode, Picks, Type};
@@ -247,7 +247,7 @@ fn dot(opcode: Opcode, picks: &Picks, path: HostPath) -> LaneFn {
 
 fn add_sub(opcode: Opcode, picks: &Picks, ty: Type, path: HostPath) -> Option<LaneFn> {
     Some(match (opcode, picks.mods(), ty) {
-        (Opcode::Add, [Mod::Sat], Type::S32) => map2(path, |a: i32, b: i32| a.saturating_add(b)),
+        (Opcode::Add, [Mod::Sat], _) => integer!(ty, T => map2(path, |a: T, b: T| a.saturating_add(b))),
         (Opcode::Sub, [Mod::Sat], Type::S32) => map2(path, |a: i32, b: i32| a.saturating_sub(b)),
         (Opcode::Add, [], _) => unsigned!(ty, T => map2(path, |a: T, b: T| a.wrapping_add(b))),
         (Opcode::Sub, [], _) => unsigned!(ty, T => map2(path, |a: T, b: T| a.wrapping_sub(b))),
@@ -262,9 +262,59 @@ pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath
         (_, _, [ty @ (Type::U16x2 | Type::S16x2)]) => {
             Some(in_pairs(2, scalar(opcode, sources, picks, ty.element(), path)?))
         }
+        (_, _, [ty @ (Type::U8x4 | Type::S8x4)]) => bytes(opcode, sources, picks, ty.is_signed(), path),
         (_, _, &[ty]) => scalar(opcode, sources, picks, ty, path),
         _ => None,
     }
+}
+
+/// The handler of a form on four bytes.
+fn bytes(opcode: Opcode, sources: usize, picks: &Picks, signed: bool, path: HostPath) -> Option<LaneFn> {
+    Some(match (opcode, sources, picks.mods(), signed) {
+        (Opcode::Add, 2, [], _) => bytes2(path, |a: u8, b: u8| a.wrapping_add(b)),
+        (Opcode::Add, 2, [Mod::Sat], false) => bytes2(path, |a: u8, b: u8| a.saturating_add(b)),
+        (Opcode::Add, 2, [Mod::Sat], true) => bytes2(path, |a: i8, b: i8| a.saturating_add(b) as u8),
+        (Opcode::Sub, 2, [], _) => bytes2(path, |a: u8, b: u8| a.wrapping_sub(b)),
+        (Opcode::Sub, 2, [Mod::Sat], false) => bytes2(path, |a: u8, b: u8| a.saturating_sub(b)),
+        (Opcode::Sub, 2, [Mod::Sat], true) => bytes2(path, |a: i8, b: i8| a.saturating_sub(b) as u8),
+        (Opcode::Min, 2, [], false) => bytes2(path, |a: u8, b: u8| a.min(b)),
+        (Opcode::Min, 2, [], true) => bytes2(path, |a: i8, b: i8| a.min(b) as u8),
+        (Opcode::Min, 2, [Mod::Relu], true) => bytes2(path, |a: i8, b: i8| a.min(b).max(0) as u8),
+        (Opcode::Max, 2, [], false) => bytes2(path, |a: u8, b: u8| a.max(b)),
+        (Opcode::Max, 2, [], true) => bytes2(path, |a: i8, b: i8| a.max(b) as u8),
+        (Opcode::Max, 2, [Mod::Relu], true) => bytes2(path, |a: i8, b: i8| a.max(b).max(0) as u8),
+        // The low bits of each byte cannot borrow from the next; its highest bit is that of no borrow, or the other.
+        (Opcode::Neg, 1, [], true) => {
+            map1(path, |a: u32| (HIGHEST - (a & !HIGHEST)) ^ (HIGHEST ^ a & HIGHEST))
+        }
+        _ => return None,
+    })
+}
+
+/// The highest bit of each byte.
+const HIGHEST: u32 = 0x8080_8080;
+
+/// One half of the product of two polynomials over GF(2), plus c.
+#[inline(always)]
+fn carryless<const HIGH: bool>(a: u64, b: u64, c: u64) -> u64 {
+    let mut sum = 0;
+    for i in 0..64 {
+        let term = match (HIGH, i) {
+            (true, 0) => 0,
+            (true, _) => a >> (64 - i),
+            (false, _) => a << i,
+        };
+        sum ^= term & (b >> i & 1).wrapping_neg();
+    }
+    sum ^ c
+}
+
+fn clmad(picks: &Picks, path: HostPath) -> Option<LaneFn> {
+    Some(match picks.mods() {
+        [Mod::Lo] => map3(path, |a: u64, b: u64, c: u64| carryless::<false>(a, b, c)),
+        [Mod::Hi] => map3(path, |a: u64, b: u64, c: u64| carryless::<true>(a, b, c)),
+        _ => return None,
+    })
 }
 
 /// The handler of a form on integers of one element.
@@ -275,6 +325,7 @@ fn scalar(opcode: Opcode, sources: usize, picks: &Picks, ty: Type, path: HostPat
         (Opcode::Add | Opcode::Sub, 2) => return add_sub(opcode, picks, ty, path),
         (Opcode::Mul, 2) => return mul(picks, ty, path),
         (Opcode::Mad, 3) => return mad(picks, ty, path),
+        (Opcode::Clmad, 3) => return clmad(picks, path),
         (Opcode::Mul24, 2) => return mul24(picks, ty, path),
         (Opcode::Mad24, 3) => return mad24(picks, ty, path),
         (Opcode::Min, 2) if relu => signed!(ty, T => map2(path, |a: T, b: T| a.min(b).max(0))),

@@ -18,6 +18,7 @@
 //! - `matrix`, `product`, `fragment`, `quads`: products of matrices
 
 mod alike;
+mod alternate;
 mod approx;
 mod approx64;
 mod bits;
@@ -317,6 +318,7 @@ pub fn lookup(form: &'static Form, picks: &Picks, path: HostPath) -> Option<Lane
         .or_else(|| pairs::find(opcode, sources, picks, path))
         .or_else(|| property::find(opcode, sources, picks, path))
         .or_else(|| directed64::find(opcode, sources, picks, path))
+        .or_else(|| alternate::find(opcode, sources, picks, path))
         .or_else(|| rounded::find(opcode, sources, picks, path))
         .or_else(|| video::find(opcode, sources, picks, path))
 }

@@ -124,7 +124,7 @@ impl Numbers {
             Type::F16 => Numbers::F16,
             Type::Bf16 => Numbers::Bf16,
             Type::F64 => Numbers::F64,
-            Type::Ue8m0 | Type::Ue8m0x2 => Numbers::Scale,
+            Type::Ue8m0 => Numbers::Scale,
             element if element.is_float() => Numbers::Small(Format::of(element)?),
             element => Numbers::Integer { bits: element.bits(), signed: element.is_signed() },
         })
@@ -158,6 +158,23 @@ impl Element {
             numbers: Numbers::of(ty, ftz)?,
             negated: false,
         })
+    }
+
+    /// The next element of the same source.
+    #[inline(always)]
+    pub(super) fn above(self) -> Element {
+        Element { shift: (self.shift + self.width) & 63, ..self }
+    }
+
+    /// The same element of the source before.
+    #[inline(always)]
+    pub(super) fn of_source_before(self) -> Element {
+        Element { argument: self.argument.wrapping_sub(1), ..self }
+    }
+
+    /// The same in lanes of another type.
+    pub(super) fn in_lanes_of(self, ty: Type) -> Element {
+        Element { bytes: (ty.bits().max(16) / 8) as u8, ..self }
     }
 
     /// The same with other numbers.

@@ -27,7 +27,7 @@ fn cut<const SIGNIFICANT: u32>(x: f64) -> f64 {
 
 /// x + y rounded to odd. An exact sum of zero is negative only when rounding down, as `flip` says by a sign bit.
 #[inline(always)]
-fn add(x: f64, y: f64, flip: u64) -> f64 {
+pub(super) fn add(x: f64, y: f64, flip: u64) -> f64 {
     let flipped = |x: f64| f64::from_bits(x.to_bits() ^ flip);
     let (sum, rest) = two_sum(flipped(x), flipped(y));
     flipped(odd(sum, rest))
@@ -420,7 +420,8 @@ fn convert(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Opt
         elements,
         count: count as u8,
         width: width as u8,
-        encoding: Encoding::new(dtype, Direction::of(rounding), clamp_of(picks))?,
+        encoding: Encoding::new(dtype, Direction::of(rounding), clamp_of(picks))?
+            .with_positive_zeros(picks.has(Mod::Pzo)),
         bytes: (dtype.bits().max(16) / 8) as u8,
     };
     Some(version_with::<Convert>(path, with))

@@ -10,6 +10,10 @@ use crate::operands::{Sources, low_bits, one};
 use crate::round::{self, Clamp, Exact, Mode, Value, clamp, round_to_integer, unpack};
 use isa::{Mod, Picks, Rounding, Type};
 
+mod packed;
+
+pub(crate) use packed::{element, positive_zero};
+
 /// From one floating-point format to another.
 ///
 /// `.ftz` flushes `.f32` sources and results only, so that halves keep their subnormals.
@@ -100,7 +104,7 @@ pub fn float_to_float(picks: &Picks, s: &[u64]) -> [u64; 2] {
         true if picks.rounds_to_integer() => round_to_integral(to, mode, a),
         // A move, unless there is something to flush.
         true if !(mode.ftz && *to == F32) => clamp(to, mode.clamp, a),
-        _ => convert_float(from, to, mode, a),
+        _ => positive_zero(picks, to, convert_float(from, to, mode, a)),
     })
 }
 
@@ -113,84 +117,24 @@ pub fn narrow(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let (mode, a) = (mode(picks), low_bits(s.bits(0), 32));
     let Some(to) = Format::of(picks.ty(0)) else { return one(0) };
     if !F32.is_nan(a) || mode.rounding != Rounding::NearestAway {
-        return one(convert_float(&F32, to, mode, a));
+        return one(positive_zero(picks, to, convert_float(&F32, to, mode, a)));
     }
     let unit = 1 << to.padding;
     let cut = a & !(unit - 1);
     one(if mode.clamp == Clamp::Finite { cut - unit } else { cut })
 }
 
-/// `cvt` of two `.f32` to a packed type, a above b.
+/// `cvt` of two `.f32` to a packed type, a above b; `.scaled` has scales behind them.
 pub fn pack(picks: &Picks, s: &[u64]) -> [u64; 2] {
-    let (dtype, atype) = (picks.ty(0), picks.ty(1));
-    one(pair(dtype, [s.bits(0), s.bits(1)].map(|x| cvt_element(picks, dtype, atype, x))))
+    let scales = packed::Scales::of(picks, s.bits(2));
+    one(packed::pair(picks, scales, [s.bits(0), s.bits(1)]))
 }
 
-/// `cvt` of one packed type to another, element by element.
+/// `cvt` of one packed type to another, element by element; `.scaled` has scales behind it.
 pub fn packed(picks: &Picks, s: &[u64]) -> [u64; 2] {
-    let (dtype, atype) = (picks.ty(0), picks.ty(1));
-    let width = packed_width(atype);
-    one(pair(dtype, [1, 0].map(|i| cvt_element(picks, dtype, atype, s.lane(0, i, width)))))
-}
-
-/// Two elements packed, the first one above.
-fn pair(ty: Type, [high, low]: [u64; 2]) -> u64 {
-    high << packed_width(ty) | low
-}
-
-/// Bits between the elements of a packed type: `.e2m3` and `.e3m2` stand in bytes.
-fn packed_width(ty: Type) -> u32 {
-    ty.bits() / ty.lanes()
-}
-
-/// One element of a packed conversion.
-fn cvt_element(picks: &Picks, dtype: Type, atype: Type, a: u64) -> u64 {
-    match (Format::of(dtype), Format::of(atype)) {
-        (Some(to), Some(from)) => element(from, to, mode(picks), a),
-        (Some(to), None) => round::pack(to, mode(picks), scale_value(a)),
-        (None, Some(from)) => scale(from, mode(picks), a),
-        (None, None) => 0,
-    }
-}
-
-/// To and from the 8-, 6- and 4-bit formats. A NaN becomes the largest number of a format that has none
-/// (*unverified*: ptxas folds none of these).
-fn element(from: &Format, to: &Format, mode: Mode, a: u64) -> u64 {
-    let width = from.bits();
-    if from.is_nan(a) && to.nan == 0 {
-        return to.max_finite();
-    }
-    convert_float(from, to, mode, low_bits(a, width))
-}
-
-/// The value of an `.ue8m0` scale: 2^(bits - 127), 0xff is NaN.
-fn scale_value(bits: u64) -> Value {
-    match low_bits(bits, 8) {
-        0xff => Value::Nan(F64.nan),
-        biased => Value::Finite(Exact { negative: false, significand: 1, exponent: biased as i32 - 127 }),
-    }
-}
-
-/// To `.ue8m0`: the exponent of the magnitude rounded to a power of two, down (`.rz`) or up (`.rp`).
-///
-/// *Unverified*: what zero, negative numbers and (without `.satfinite`) infinity give. Here the sign is dropped, zero
-/// is 2^-127, and infinity is NaN or with `.satfinite` 2^127.
-fn scale(from: &Format, mode: Mode, a: u64) -> u64 {
-    let finite = mode.clamp == Clamp::Finite;
-    let exponent = match unpack(from, false, a & from.magnitude_mask()) {
-        Value::Nan(_) => return 0xff,
-        Value::Infinite { .. } => i32::MAX,
-        Value::Finite(x) if x.significand == 0 => i32::MIN,
-        Value::Finite(x) => {
-            let up = mode.rounding == Rounding::TowardPositive && !x.significand.is_power_of_two();
-            x.leading_exponent() + up as i32
-        }
-    };
-    match exponent {
-        128.. if finite => 0xfe,
-        128.. => 0xff,
-        _ => (exponent.max(-127) + 127) as u64,
-    }
+    let width = packed::width(picks.ty(1));
+    let scales = packed::Scales::of(picks, s.bits(1));
+    one(packed::pair(picks, scales, [1, 0].map(|i| s.lane(0, i, width))))
 }
 
 /// `cvt.rs` of two or four `.f32`.
@@ -212,7 +156,7 @@ fn pack2_stochastic(picks: &Picks, s: &[u64]) -> [u64; 2] {
             low_bits(s.lane(2, half, 16), count),
         )
     };
-    one(pair(dtype, [convert(0, 1), convert(1, 0)]))
+    one(convert(0, 1) << packed::width(dtype) | convert(1, 0))
 }
 
 /// `cvt.rs` of four `.f32`, the first one uppermost. a and b share the upper 16 random bits, e and f the lower; for
@@ -224,7 +168,7 @@ fn pack4_stochastic(picks: &Picks, s: &[u64]) -> [u64; 2] {
     one(lanes.into_iter().enumerate().fold(0, |d, (i, lane)| {
         let random = s.lane(4, lane, count);
         let rounded = round_stochastically(to, mode(picks), low_bits(s.bits(i), 32), count, random);
-        d << packed_width(dtype) | rounded
+        d << packed::width(dtype) | rounded
     }))
 }
 
@@ -236,7 +180,8 @@ pub fn round_stochastically(to: &Format, mode: Mode, a: u64, count: u32, random:
     let nearest = Mode { rounding: Rounding::NearestEven, ..mode };
     let x = match unpack(&F32, false, a) {
         Value::Finite(x) if x.significand != 0 => x,
-        _ => return element(&F32, to, nearest, a),
+        _ if F32.is_nan(a) && to.nan == 0 => return to.max_finite(),
+        _ => return convert_float(&F32, to, nearest, a),
     };
     let quantum = x.leading_exponent().max(to.min_exponent()) - to.fraction_bits as i32;
     let random = Exact { significand: random as u128, exponent: quantum - count as i32, ..x };

@@ -147,6 +147,16 @@ pub fn cos_approx(picks: &Picks, s: &[u64]) -> [u64; 2] {
     float(picks, s, |f, mode, [a]| approx::cos(f, mode, a))
 }
 
+/// `sin.approx.ftz.2pi`: of an angle in cycles.
+pub fn sin_cycles(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    float(picks, s, |f, mode, [a]| approx::sin_cycles(f, mode, a))
+}
+
+/// `cos.approx.ftz.2pi`: of an angle in cycles.
+pub fn cos_cycles(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    float(picks, s, |f, mode, [a]| approx::cos_cycles(f, mode, a))
+}
+
 /// `tanh.approx`
 pub fn tanh_approx(picks: &Picks, s: &[u64]) -> [u64; 2] {
     float(picks, s, |f, mode, [a]| approx::tanh(f, mode, a))

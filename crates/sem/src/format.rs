@@ -54,6 +54,8 @@ pub const F64_UPPER: Format = Format { padding: 32, ..ieee(11, 20, 0x7fff_ffff_0
 pub const E5M2: Format = ieee(5, 2, 0x7f);
 /// `.e4m3`: an 8-bit format without infinities.
 pub const E4M3: Format = Format { specials: Specials::NanOnly, ..ieee(4, 3, 0x7f) };
+/// `.ue5m3`: 8 bits without a sign, and without infinity. As a format it has a sign bit above them, which is 0.
+pub const UE5M3: Format = Format { specials: Specials::NanOnly, ..ieee(5, 3, 0xff) };
 /// `.e2m3`: a 6-bit format of numbers only.
 pub const E2M3: Format = finite(2, 3);
 /// `.e3m2`: a 6-bit format of numbers only.
@@ -74,7 +76,8 @@ impl Format {
             Type::E5m2 | Type::E5m2x2 | Type::E5m2x4 => &E5M2,
             Type::E2m3 | Type::E2m3x2 | Type::E2m3x4 => &E2M3,
             Type::E3m2 | Type::E3m2x2 | Type::E3m2x4 => &E3M2,
-            Type::E2m1 | Type::E2m1x2 | Type::E2m1x4 => &E2M1,
+            Type::E2m1 | Type::E2m1x2 | Type::E2m1x4 | Type::E2m1p4x4 => &E2M1,
+            Type::Ue5m3 | Type::Ue5m3x2 => &UE5M3,
             _ => return None,
         })
     }

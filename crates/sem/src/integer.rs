@@ -68,6 +68,13 @@ fn product(picks: &Picks, ty: Type, a: u64, b: u64) -> i128 {
     product
 }
 
+/// `clmad`: the lower or (`.hi`) upper half of the product of polynomials over GF(2), plus c, which is their exclusive or.
+pub fn clmad(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    let [a, b, c] = [s.bits(0), s.bits(1), s.bits(2)];
+    let product = (0..64).filter(|i| b >> i & 1 != 0).fold(0, |sum, i| sum ^ (a as u128) << i);
+    one(c ^ if picks.has(Mod::Hi) { (product >> 64) as u64 } else { product as u64 })
+}
+
 /// `mul`: the `.lo` or `.hi` half of the product.
 pub fn mul(picks: &Picks, s: &[u64]) -> [u64; 2] {
     mad(picks, &[s.bits(0), s.bits(1), 0])

@@ -30,6 +30,7 @@
 //! - The approximate functions return the exact value rounded to nearest, which no GPU does throughout ([`approx`]).
 #![forbid(unsafe_code)]
 
+pub mod alternate;
 pub mod approx;
 pub mod arith;
 pub mod compare;

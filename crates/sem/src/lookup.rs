@@ -15,19 +15,20 @@ macro_rules! functions {
 }
 
 functions! {
+    alternate { add sub mul fma }
     compare { set setp selp slct }
     convert {
         int_to_int float_to_int int_to_float float_to_float narrow pack packed pack_stochastic pack_integers
     }
     float {
         testp copysign add sub mul fma mad div div_approx abs neg min max min3 max3 rcp rcp_approx sqrt sqrt_approx
-        rsqrt_approx sin_approx cos_approx lg2_approx ex2_approx tanh_approx
+        rsqrt_approx sin_approx cos_approx sin_cycles cos_cycles lg2_approx ex2_approx tanh_approx
     }
     half { add sub mul fma abs neg min max tanh_approx ex2_approx }
     half_compare { set setp }
     integer {
         add sub mul mul_wide mad mad_wide mul24 mad24 sad div rem abs neg min max popc clz bfind fns brev bfe bfi
-        szext bmsk dp4a dp2a addc subc madc
+        szext bmsk dp4a dp2a addc subc madc clmad
     }
     logic { and or xor not cnot shl shr shf lop3 prmt istypep }
     mixed { add sub fma mul add_narrow sub_narrow mul_narrow }

@@ -44,9 +44,27 @@ fn check(name: &str, f: &Format, ours: Approximate, reference: Reference) -> (u6
     (decided, total)
 }
 
+/// The sine of a number of cycles, so many quarters of one on; all but the last product and the sine itself are exact.
+fn sin_of_cycles(x: f64, quarters: u64) -> f64 {
+    let quarter_turns = 4.0 * (x.abs() % 1.0);
+    let nearest = quarter_turns.round();
+    let angle = (quarter_turns - nearest) * std::f64::consts::FRAC_PI_2;
+    let y = match (nearest as u64 + quarters) % 4 {
+        0 => angle.sin(),
+        1 => angle.cos(),
+        2 => -angle.sin(),
+        _ => -angle.cos(),
+    };
+    // A zero is positive, and the sine has the sign of its operand.
+    let y = if y == 0.0 { 0.0 } else { y };
+    if quarters == 0 && x.is_sign_negative() { -y } else { y }
+}
+
 #[test]
 fn transcendental_functions_round_the_exact_value_to_nearest() {
-    let functions: [(&str, Approximate, Reference); 5] = [
+    let functions: [(&str, Approximate, Reference); 7] = [
+        ("sin of cycles", approx::sin_cycles, |x| sin_of_cycles(x, 0)),
+        ("cos of cycles", approx::cos_cycles, |x| sin_of_cycles(x, 1)),
         ("ex2", approx::ex2, f64::exp2),
         ("lg2", approx::lg2, f64::log2),
         ("sin", approx::sin, |x| if x.abs() < f32::MIN_POSITIVE as f64 { 0f64.copysign(x) } else { x.sin() }),
@@ -101,12 +119,14 @@ fn special_values() {
     const ONE: u64 = 0x3f80_0000;
     let ftz = Mode { ftz: true, ..Mode::NEAREST };
     for mode in [Mode::NEAREST, ftz] {
-        let cases: [(Approximate, [u64; 6]); 8] = [
+        let cases: [(Approximate, [u64; 6]); 10] = [
             // of -infinity, -0, +0, +infinity, NaN, 1
             (approx::ex2, [0, ONE, ONE, INFINITY, NAN, 0x4000_0000]),
             (approx::lg2, [NAN, MINUS | INFINITY, MINUS | INFINITY, INFINITY, NAN, 0]),
             (approx::sin, [NAN, MINUS, 0, NAN, NAN, 0x3f57_6aa4]),
             (approx::cos, [NAN, ONE, ONE, NAN, NAN, 0x3f0a_5140]),
+            (approx::sin_cycles, [NAN, MINUS, 0, NAN, NAN, 0]),
+            (approx::cos_cycles, [NAN, ONE, ONE, NAN, NAN, ONE]),
             (approx::tanh, [MINUS | ONE, MINUS, 0, ONE, NAN, 0x3f42_f7d6]),
             (arith::rcp, [MINUS, MINUS | INFINITY, INFINITY, 0, NAN, ONE]),
             (arith::rsqrt, [NAN, MINUS | INFINITY, INFINITY, 0, NAN, ONE]),

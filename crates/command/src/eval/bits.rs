@@ -36,6 +36,7 @@ pub fn value(ty: Type, bits: u64) -> String {
             0xff => "NaN".to_owned(),
             _ => decimal(2f64.powi(bits as i32 - 127), 2f64.powi(bits as i32 - 127)),
         },
+        (None, _) if ty == Type::S2f6 => (f64::from(bits as u8 as i8) / 64.0).to_string(),
         (None, Kind::Predicate) => if bits == 0 { "false" } else { "true" }.to_owned(),
         (None, Kind::Signed) => {
             let shift = 64 - ty.bits();
@@ -140,6 +141,12 @@ pub fn parse(text: &str, ty: Type) -> Result<u64, String> {
                 Ok(number) => Ok(convert_float(&F64, format, Mode::NEAREST, number.to_bits())),
                 Err(_) => Err(format!("`{text}` is no number")),
             },
+            None if ty == Type::S2f6 => match text.parse::<f64>() {
+                Ok(number) if (number * 64.0).fract() == 0.0 && (-2.0..2.0).contains(&number) => {
+                    Ok((number * 64.0) as i8 as u8 as u64)
+                }
+                _ => Err(format!("`{text}` is no number of 1/64 from -2 to 127/64")),
+            },
             None => parse_integer(text, ty.bits(), &name).map(little_endian),
         },
     }
@@ -189,6 +196,8 @@ mod tests {
             (Type::E2m3, 0x1f, "0x1f = 7.5"),
             (Type::E3m2, 0x21, "0x21 = -0.0625 (subnormal)"),
             (Type::E2m1, 0x9, "0x9 = -0.5 (subnormal)"),
+            (Type::S2f6, 0xe0, "0xe0 = -0.5"),
+            (Type::Ue5m3, 0xfe, "0xfe = 114688"),
             (Type::Ue8m0, 0x7f, "0x7f = 1"),
             (Type::Ue8m0, 0xff, "0xff = NaN"),
             (Type::Tf32, 0x3f9e0000, "0x3f9e0000 = 1.2344"),
@@ -219,6 +228,8 @@ mod tests {
         assert_eq!(parse("2,1", Type::F16x2), Ok(0x3c00_4000));
         assert_eq!(parse("1.5,-2", Type::E4m3x2), Ok(0xc03c));
         assert_eq!(parse("1.5,-2", Type::E2m1x2), Ok(0xc3));
+        assert_eq!(parse("1.5,-2", Type::S2f6x2), Ok(0x8060));
+        assert!(parse("2", Type::S2f6).is_err());
         assert_eq!(parse("-1", Type::U32), Ok(0xffff_ffff));
         assert_eq!(parse("0f3F800000", Type::F32), Ok(0x3f80_0000));
         assert_eq!(parse("0d3FF0000000000000", Type::B64), Ok(0x3ff0_0000_0000_0000));

@@ -148,318 +148,351 @@ const G12: &[Gate] = &[
     ptx("Feature 'add.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'add.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G13: &[Gate] = &[ptx("Feature '.cc'", 1, 2, Stage::Token)];
+const G13: &[Gate] = &[
+    ptx("Feature 'add.sat'", 9, 2, Stage::Form),
+    sm(
+        "Feature 'add.sat'",
+        &[Target::new(107, Suffix::Family), Target::new(120, Suffix::Family)],
+        Stage::Form,
+    ),
+];
 const G14: &[Gate] = &[
+    ptx("Feature 'add{types}'", 9, 2, Stage::Form),
+    sm(
+        "Feature 'add{types}'",
+        &[Target::new(107, Suffix::Family), Target::new(120, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G15: &[Gate] = &[ptx("Feature '.cc'", 1, 2, Stage::Token)];
+const G16: &[Gate] = &[
     sm("Instruction '.cc with 64bit type'", &[Target::sm(20)], Stage::Form),
     ptx("Feature '.cc with 64bit type'", 4, 3, Stage::Form),
 ];
-const G15: &[Gate] = &[
+const G17: &[Gate] = &[
     sm("Feature 'add.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'add.f32.f16'", 8, 6, Stage::Form),
 ];
-const G16: &[Gate] = &[
+const G18: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'add.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'add.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G17: &[Gate] = &[
+const G19: &[Gate] = &[
     ptx("Feature 'add{types}'", 9, 4, Stage::Form),
     sm("Feature 'add{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
 ];
-const G18: &[Gate] = &[ptx("Feature '1.2'", 1, 2, Stage::Form)];
-const G19: &[Gate] =
-    &[sm("Feature 'alloca'", &[Target::sm(52)], Stage::Form), ptx("Feature 'alloca'", 7, 3, Stage::Form)];
 const G20: &[Gate] = &[
+    ptx("Feature '.satfinite'", 6, 0, Stage::Token),
+    sm("Feature '.satfinite'", &[Target::sm(70)], Stage::Token),
+];
+const G21: &[Gate] = &[
+    ptx("Feature 'add{types}'", 9, 4, Stage::Form),
+    sm(
+        "Instruction 'add{types}'",
+        &[Target::new(100, Suffix::Architecture), Target::new(103, Suffix::Architecture)],
+        Stage::Form,
+    ),
+];
+const G22: &[Gate] = &[ptx("Feature '1.2'", 1, 2, Stage::Form)];
+const G23: &[Gate] =
+    &[sm("Feature 'alloca'", &[Target::sm(52)], Stage::Form), ptx("Feature 'alloca'", 7, 3, Stage::Form)];
+const G24: &[Gate] = &[
     sm("Feature 'applypriority'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'applypriority'", 7, 4, Stage::Form),
 ];
-const G21: &[Gate] = &[
+const G25: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
 ];
-const G22: &[Gate] = &[
+const G26: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
 ];
-const G23: &[Gate] = &[
+const G27: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
 ];
-const G24: &[Gate] = &[
+const G28: &[Gate] = &[
     ptx("Feature '.acq_rel'", 6, 0, Stage::Result),
     sm("Feature '.acq_rel'", &[Target::sm(70)], Stage::Result),
 ];
-const G25: &[Gate] = &[
+const G29: &[Gate] = &[
     sm("Feature '.cluster scope'", &[Target::sm(90)], Stage::Result),
     ptx("Feature '.cluster scope'", 7, 8, Stage::Result),
 ];
-const G26: &[Gate] = &[ptx("Feature '::cta'", 7, 8, Stage::Modifier)];
-const G27: &[Gate] = &[
+const G30: &[Gate] = &[ptx("Feature '::cta'", 7, 8, Stage::Modifier)];
+const G31: &[Gate] = &[
     ptx("Feature '::cluster'", 7, 8, Stage::Modifier),
     sm("Feature '::cluster'", &[Target::sm(90)], Stage::Modifier),
 ];
-const G28: &[Gate] = &[
+const G32: &[Gate] = &[
     sm("Modifier '.L2::cache_hint'", &[Target::sm(80)], Stage::Late),
     ptx("Modifier '.L2::cache_hint'", 7, 4, Stage::Late),
 ];
-const G29: &[Gate] = &[
+const G33: &[Gate] = &[
     sm("Feature 'generic addressing'", &[Target::sm(20)], Stage::Early),
     ptx("Feature 'generic addressing'", 2, 0, Stage::Early),
 ];
-const G30: &[Gate] = &[
+const G34: &[Gate] = &[
     sm("Feature 'scopes on atomic operations'", &[Target::sm(60)], Stage::Result),
     ptx("Feature 'scopes on atomic operations'", 5, 0, Stage::Result),
 ];
-const G31: &[Gate] = &[sm("Feature 'shared storage'", &[Target::sm(12)], Stage::Form)];
-const G32: &[Gate] = &[
+const G35: &[Gate] = &[sm("Feature 'shared storage'", &[Target::sm(12)], Stage::Form)];
+const G36: &[Gate] = &[
     sm("Instruction '{atomic}'", &[Target::sm(32)], Stage::Form),
     ptx("Instruction '{atomic}'", 3, 1, Stage::Form),
 ];
-const G33: &[Gate] = &[sm("Instruction 'atom'", &[Target::sm(11)], Stage::Form)];
-const G34: &[Gate] = &[
+const G37: &[Gate] = &[sm("Instruction 'atom'", &[Target::sm(11)], Stage::Form)];
+const G38: &[Gate] = &[
     sm("Feature '.b128'", &[Target::sm(70)], Stage::Modifier),
     ptx("Feature '.b128'", 8, 3, Stage::Modifier),
 ];
-const G35: &[Gate] = &[
+const G39: &[Gate] = &[
     sm("Instruction '{atomic}'", &[Target::sm(12)], Stage::Form),
     ptx("Instruction '{atomic}'", 1, 2, Stage::Form),
 ];
-const G36: &[Gate] = &[
+const G40: &[Gate] = &[
     sm("Instruction '{atomic}'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction '{atomic}'", 2, 0, Stage::Form),
 ];
-const G37: &[Gate] = &[sm("Instruction '{atomic}'", &[Target::sm(90)], Stage::Form)];
-const G38: &[Gate] = &[
+const G41: &[Gate] = &[sm("Instruction '{atomic}'", &[Target::sm(90)], Stage::Form)];
+const G42: &[Gate] = &[
     sm("Instruction '{atomic}'", &[Target::sm(70)], Stage::Form),
     ptx("Instruction '{atomic}'", 6, 3, Stage::Form),
 ];
-const G39: &[Gate] = &[
+const G43: &[Gate] = &[
     sm("Instruction '{atomic}'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction '{atomic}'", 5, 0, Stage::Form),
 ];
-const G40: &[Gate] = &[
+const G44: &[Gate] = &[
     ptx("Feature 'atom with .noftz and .f32'", 9, 4, Stage::Form),
     sm("Feature 'atom with .noftz and .f32'", &[Target::sm(90)], Stage::Form),
 ];
-const G41: &[Gate] = &[
+const G45: &[Gate] = &[
     sm("Instruction 'atom'", &[Target::sm(11)], Stage::Form),
     sm("Instruction '{atomic}'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction '{atomic}'", 2, 0, Stage::Form),
 ];
-const G42: &[Gate] = &[
+const G46: &[Gate] = &[
     sm("Instruction '{atomic}'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction '{atomic}'", 6, 2, Stage::Form),
 ];
-const G43: &[Gate] = &[
+const G47: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Instruction '{atomic}'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction '{atomic}'", 7, 8, Stage::Form),
 ];
-const G44: &[Gate] = &[
+const G48: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Instruction '{atomic}'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction '{atomic}'", 7, 8, Stage::Form),
 ];
-const G45: &[Gate] = &[
+const G49: &[Gate] = &[
     sm("Instruction '{atomic}'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction '{atomic}'", 8, 1, Stage::Form),
 ];
-const G46: &[Gate] = &[
+const G50: &[Gate] = &[
     sm("Feature 'atom instruction with vector types'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'atom instruction with vector types'", 8, 1, Stage::Form),
 ];
-const G47: &[Gate] = &[
+const G51: &[Gate] = &[
     sm("Instruction '{atomic}'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction '{atomic}'", 7, 8, Stage::Form),
 ];
-const G48: &[Gate] = &[
+const G52: &[Gate] = &[
     sm("Instruction 'bar.cta'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'bar.cta'", 7, 8, Stage::Form),
 ];
-const G49: &[Gate] = &[ptx("Feature 'bar.cta.arrive'", 7, 8, Stage::Form)];
-const G50: &[Gate] = &[
+const G53: &[Gate] = &[ptx("Feature 'bar.cta.arrive'", 7, 8, Stage::Form)];
+const G54: &[Gate] = &[
     sm("Instruction 'bar.arrive'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'bar.arrive'", 2, 0, Stage::Form),
 ];
-const G51: &[Gate] = &[ptx("Feature 'bar.cta.red'", 7, 8, Stage::Form)];
-const G52: &[Gate] = &[
+const G55: &[Gate] = &[ptx("Feature 'bar.cta.red'", 7, 8, Stage::Form)];
+const G56: &[Gate] = &[
     sm("Instruction 'bar.red'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'bar.red'", 2, 0, Stage::Form),
 ];
-const G53: &[Gate] = &[
+const G57: &[Gate] = &[
     ptx("Feature 'bar.warp'", 6, 0, Stage::Form),
     sm("Instruction 'bar.warp'", &[Target::sm(30)], Stage::Form),
 ];
-const G54: &[Gate] = &[
+const G58: &[Gate] = &[
     ptx("Feature '.aligned'", 6, 0, Stage::Token),
     sm("Feature '.aligned'", &[Target::sm(20)], Stage::Token),
 ];
-const G55: &[Gate] = &[ptx("Feature 'barrier.cta'", 7, 8, Stage::Form)];
-const G56: &[Gate] = &[
+const G59: &[Gate] = &[ptx("Feature 'barrier.cta'", 7, 8, Stage::Form)];
+const G60: &[Gate] = &[
     sm("Instruction 'barrier'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'barrier'", 6, 0, Stage::Form),
 ];
-const G57: &[Gate] = &[ptx("Modifier '.sem' on 'barrier.cluster'", 8, 0, Stage::Form)];
-const G58: &[Gate] = &[
+const G61: &[Gate] = &[ptx("Modifier '.sem' on 'barrier.cluster'", 8, 0, Stage::Form)];
+const G62: &[Gate] = &[
     ptx("Feature 'barrier.cluster.arrive'", 7, 8, Stage::Form),
     sm("Feature 'barrier.cluster.arrive'", &[Target::sm(90)], Stage::Form),
 ];
-const G59: &[Gate] = &[
+const G63: &[Gate] = &[
     ptx("Feature 'barrier.cluster.wait'", 7, 8, Stage::Form),
     sm("Feature 'barrier.cluster.wait'", &[Target::sm(90)], Stage::Form),
 ];
-const G60: &[Gate] =
-    &[sm("Instruction 'bfe'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfe'", 2, 0, Stage::Form)];
-const G61: &[Gate] =
-    &[sm("Instruction 'bfi'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfi'", 2, 0, Stage::Form)];
-const G62: &[Gate] =
-    &[sm("Instruction 'bfind'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfind'", 2, 0, Stage::Form)];
-const G63: &[Gate] =
-    &[sm("Instruction 'bmsk'", &[Target::sm(70)], Stage::Form), ptx("Feature 'bmsk'", 7, 6, Stage::Form)];
 const G64: &[Gate] =
+    &[sm("Instruction 'bfe'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfe'", 2, 0, Stage::Form)];
+const G65: &[Gate] =
+    &[sm("Instruction 'bfi'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfi'", 2, 0, Stage::Form)];
+const G66: &[Gate] =
+    &[sm("Instruction 'bfind'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfind'", 2, 0, Stage::Form)];
+const G67: &[Gate] =
+    &[sm("Instruction 'bmsk'", &[Target::sm(70)], Stage::Form), ptx("Feature 'bmsk'", 7, 6, Stage::Form)];
+const G68: &[Gate] =
     &[sm("Instruction 'brev'", &[Target::sm(20)], Stage::Form), ptx("Feature 'brev'", 2, 0, Stage::Form)];
-const G65: &[Gate] = &[sm("Instruction 'brkpt'", &[Target::sm(11)], Stage::Form)];
-const G66: &[Gate] = &[
+const G69: &[Gate] = &[sm("Instruction 'brkpt'", &[Target::sm(11)], Stage::Form)];
+const G70: &[Gate] = &[
     sm("Instruction 'brx.idx'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'brx.idx'", 6, 0, Stage::Form),
 ];
-const G67: &[Gate] = &[
+const G71: &[Gate] =
+    &[ptx("Feature 'clmad.lo'", 9, 3, Stage::Form), sm("Feature 'clmad.lo'", &[Target::sm(80)], Stage::Form)];
+const G72: &[Gate] =
+    &[ptx("Feature 'clmad.hi'", 9, 3, Stage::Form), sm("Feature 'clmad.hi'", &[Target::sm(80)], Stage::Form)];
+const G73: &[Gate] = &[
     sm("Feature '.mbarrier::complete_tx::bytes'", &[Target::sm(90)], Stage::Form),
     ptx("Feature '.mbarrier::complete_tx::bytes'", 8, 0, Stage::Form),
 ];
-const G68: &[Gate] = &[sm(
+const G74: &[Gate] = &[sm(
     "Feature '.multicast::cluster::all'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
     Stage::Form,
 )];
-const G69: &[Gate] = &[
+const G75: &[Gate] = &[
     ptx("Feature 'clusterlaunchcontrol.try_cancel.async'", 8, 6, Stage::Form),
     sm("Feature 'clusterlaunchcontrol.try_cancel.async'", &[Target::sm(100)], Stage::Form),
 ];
-const G70: &[Gate] = &[
+const G76: &[Gate] = &[
     ptx("Feature '.is_canceled'", 8, 6, Stage::Token),
     sm("Feature '.is_canceled'", &[Target::sm(100)], Stage::Token),
 ];
-const G71: &[Gate] = &[
+const G77: &[Gate] = &[
     ptx("Feature 'clusterlaunchcontrol.query_cancel'", 8, 6, Stage::Form),
     sm("Feature 'clusterlaunchcontrol.query_cancel'", &[Target::sm(100)], Stage::Form),
 ];
-const G72: &[Gate] = &[
+const G78: &[Gate] = &[
     ptx("Feature '.get_first_ctaid::x'", 8, 6, Stage::Token),
     sm("Feature '.get_first_ctaid::x'", &[Target::sm(100)], Stage::Token),
 ];
-const G73: &[Gate] = &[
+const G79: &[Gate] = &[
     ptx("Feature '.get_first_ctaid::y'", 8, 6, Stage::Token),
     sm("Feature '.get_first_ctaid::y'", &[Target::sm(100)], Stage::Token),
 ];
-const G74: &[Gate] = &[
+const G80: &[Gate] = &[
     ptx("Feature '.get_first_ctaid::z'", 8, 6, Stage::Token),
     sm("Feature '.get_first_ctaid::z'", &[Target::sm(100)], Stage::Token),
 ];
-const G75: &[Gate] = &[
+const G81: &[Gate] = &[
     ptx("Feature '.get_first_ctaid'", 8, 6, Stage::Token),
     sm("Feature '.get_first_ctaid'", &[Target::sm(100)], Stage::Token),
 ];
-const G76: &[Gate] =
+const G82: &[Gate] =
     &[sm("Instruction 'clz'", &[Target::sm(20)], Stage::Form), ptx("Feature 'clz'", 2, 0, Stage::Form)];
-const G77: &[Gate] = &[
+const G83: &[Gate] = &[
     sm("Instruction 'copysign'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'copysign'", 2, 0, Stage::Form),
 ];
-const G78: &[Gate] = &[ptx("Feature '.approx'", 1, 4, Stage::Token)];
-const G79: &[Gate] = &[until("Feature 'cos'", 1, 4, 0, Stage::Form)];
-const G80: &[Gate] = &[
+const G84: &[Gate] = &[ptx("Feature '.approx'", 1, 4, Stage::Token)];
+const G85: &[Gate] = &[until("Feature 'cos'", 1, 4, 0, Stage::Form)];
+const G86: &[Gate] = &[ptx("Feature '.2pi'", 9, 5, Stage::Form)];
+const G87: &[Gate] = &[
     sm("Instruction 'cp'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G81: &[Gate] = &[
+const G88: &[Gate] = &[
     sm("Feature 'cache prefetching'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'cache prefetching'", 7, 4, Stage::Form),
 ];
-const G82: &[Gate] = &[
+const G89: &[Gate] = &[
     sm("Feature 'cache prefetching'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'cache prefetching'", 7, 4, Stage::Form),
     sm("Modifier '.L2::256B'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '256B cache prefetching'", 7, 4, Stage::Form),
 ];
-const G83: &[Gate] =
+const G90: &[Gate] =
     &[ptx("Feature 'cp.async'", 7, 0, Stage::Form), sm("Feature 'cp.async'", &[Target::sm(80)], Stage::Form)];
-const G84: &[Gate] = &[
+const G91: &[Gate] = &[
     ptx("Feature 'cp.async'", 7, 0, Stage::Form),
     sm("Feature 'cp.async'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'igonre-src on cp.async'", 7, 5, Stage::Form),
 ];
-const G85: &[Gate] = &[
+const G92: &[Gate] = &[
     ptx("Feature 'cp.async.commit_group'", 7, 0, Stage::Form),
     sm("Feature 'cp.async.commit_group'", &[Target::sm(80)], Stage::Form),
 ];
-const G86: &[Gate] = &[
+const G93: &[Gate] = &[
     ptx("Feature 'cp.async.wait_group'", 7, 0, Stage::Form),
     sm("Feature 'cp.async.wait_group'", &[Target::sm(80)], Stage::Form),
 ];
-const G87: &[Gate] = &[
+const G94: &[Gate] = &[
     ptx("Feature 'cp.async.wait_all'", 7, 0, Stage::Form),
     sm("Feature 'cp.async.wait_all'", &[Target::sm(80)], Stage::Form),
 ];
-const G88: &[Gate] = &[
+const G95: &[Gate] = &[
     ptx("Feature 'cp.async.mbarrier.arrive'", 7, 0, Stage::Form),
     sm("Feature 'cp.async.mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
 ];
-const G89: &[Gate] = &[
+const G96: &[Gate] = &[
     ptx("Feature '::cta'", 7, 8, Stage::Modifier),
     ptx("Feature 'cp.async.bulk with destination state space as .shared::cta'", 8, 6, Stage::Form),
 ];
-const G90: &[Gate] = &[
+const G97: &[Gate] = &[
     sm("Feature 'cp.async.bulk'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk'", 8, 0, Stage::Form),
 ];
-const G91: &[Gate] = &[
+const G98: &[Gate] = &[
     sm("Feature '.bulk_group'", &[Target::sm(90)], Stage::Form),
     ptx("Feature '.bulk_group'", 8, 0, Stage::Form),
 ];
-const G92: &[Gate] = &[
+const G99: &[Gate] = &[
     sm("Modifier '.multicast::cluster'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.multicast::cluster'", 8, 0, Stage::Form),
 ];
-const G93: &[Gate] = &[
+const G100: &[Gate] = &[
     sm("Feature '.cp_mask'", &[Target::sm(100)], Stage::Form),
     ptx("Feature '.cp_mask'", 8, 6, Stage::Form),
 ];
-const G94: &[Gate] = &[
+const G101: &[Gate] = &[
     sm("Feature 'cp.reduce.async.bulk'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.reduce.async.bulk'", 8, 0, Stage::Form),
 ];
-const G95: &[Gate] = &[
+const G102: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch'", 8, 0, Stage::Form),
 ];
-const G96: &[Gate] = &[
+const G103: &[Gate] = &[
     sm("Feature 'cp.async.bulk.commit_group'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.commit_group'", 8, 0, Stage::Form),
 ];
-const G97: &[Gate] = &[
+const G104: &[Gate] = &[
     sm("Modifier '.read'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.read'", 8, 0, Stage::Token),
     sm("Modifier '.read'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.read'", 8, 0, Stage::Form),
 ];
-const G98: &[Gate] = &[
+const G105: &[Gate] = &[
     sm("Feature 'cp.async.bulk.wait_group'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.wait_group'", 8, 0, Stage::Form),
 ];
-const G99: &[Gate] = &[
+const G106: &[Gate] = &[
     ptx("Feature '::cta'", 7, 8, Stage::Modifier),
     ptx("Feature 'cp.async.bulk.tensor with destination state space as .shared::cta'", 8, 6, Stage::Form),
 ];
-const G100: &[Gate] = &[
+const G107: &[Gate] = &[
     sm("Feature '.tile'", &[Target::sm(90)], Stage::Modifier),
     ptx("Feature '.tile'", 8, 0, Stage::Modifier),
 ];
-const G101: &[Gate] = &[
+const G108: &[Gate] = &[
     ptx("Modifier '.cta_group::1' on 'cp.async.bulk.tensor'", 8, 6, Stage::Form),
     ptx("Feature '.cta_group::1'", 8, 6, Stage::Form),
     sm(
@@ -468,7 +501,7 @@ const G101: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G102: &[Gate] = &[
+const G109: &[Gate] = &[
     ptx("Modifier '.cta_group::2' on 'cp.async.bulk.tensor'", 8, 6, Stage::Form),
     ptx("Feature '.cta_group::2'", 8, 6, Stage::Form),
     sm(
@@ -477,31 +510,31 @@ const G102: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G103: &[Gate] = &[
+const G110: &[Gate] = &[
     sm("Feature 'cp.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.tensor'", 8, 0, Stage::Form),
 ];
-const G104: &[Gate] = &[sm(
+const G111: &[Gate] = &[sm(
     "Feature '.tile::gather4 with destination state space as .shared::cluster'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Form,
 )];
-const G105: &[Gate] = &[sm(
+const G112: &[Gate] = &[sm(
     "Feature '.tile::gather4 with destination state space as .shared::cta'",
     &[Target::sm(100)],
     Stage::Form,
 )];
-const G106: &[Gate] = &[sm(
+const G113: &[Gate] = &[sm(
     "Feature '.im2col::w with destination state space as .shared::cluster'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Form,
 )];
-const G107: &[Gate] = &[sm(
+const G114: &[Gate] = &[sm(
     "Feature '.im2col::w with destination state space as .shared::cta'",
     &[Target::sm(100)],
     Stage::Form,
 )];
-const G108: &[Gate] = &[
+const G115: &[Gate] = &[
     sm("Feature 'cp.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.tensor'", 8, 0, Stage::Form),
     sm(
@@ -510,7 +543,7 @@ const G108: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G109: &[Gate] = &[
+const G116: &[Gate] = &[
     sm("Feature 'cp.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.tensor'", 8, 0, Stage::Form),
     sm(
@@ -519,11 +552,11 @@ const G109: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G110: &[Gate] = &[
+const G117: &[Gate] = &[
     sm("Feature 'cp.reduce.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.reduce.async.bulk.tensor'", 8, 0, Stage::Form),
 ];
-const G111: &[Gate] = &[
+const G118: &[Gate] = &[
     sm("Feature 'cp.reduce.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.reduce.async.bulk.tensor'", 8, 0, Stage::Form),
     sm(
@@ -532,11 +565,11 @@ const G111: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G112: &[Gate] = &[
+const G119: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
 ];
-const G113: &[Gate] = &[
+const G120: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
     sm(
@@ -545,7 +578,7 @@ const G113: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G114: &[Gate] = &[
+const G121: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
     sm(
@@ -554,7 +587,7 @@ const G114: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G115: &[Gate] = &[
+const G122: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
     sm(
@@ -563,54 +596,54 @@ const G115: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G116: &[Gate] = &[
+const G123: &[Gate] = &[
     sm("Feature 'createpolicy.range'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'createpolicy.range'", 7, 4, Stage::Form),
 ];
-const G117: &[Gate] = &[
+const G124: &[Gate] = &[
     sm("Feature 'createpolicy.fractional'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'createpolicy.fractional'", 7, 4, Stage::Form),
 ];
-const G118: &[Gate] = &[
+const G125: &[Gate] = &[
     sm("Feature 'createpolicy.cvt'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'createpolicy.cvt'", 7, 4, Stage::Form),
 ];
-const G119: &[Gate] = &[ptx("Feature 'cvt.ftz with 64 bits'", 1, 5, Stage::Form)];
-const G120: &[Gate] = &[
+const G126: &[Gate] = &[ptx("Feature 'cvt.ftz with 64 bits'", 1, 5, Stage::Form)];
+const G127: &[Gate] = &[
     sm("Feature 'cvt with {types}'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with {types}'", 7, 8, Stage::Form),
 ];
-const G121: &[Gate] = &[ptx("Feature 'cvt.ftz from 8 bits'", 1, 5, Stage::Form)];
-const G122: &[Gate] = &[
+const G128: &[Gate] = &[ptx("Feature 'cvt.ftz from 8 bits'", 1, 5, Stage::Form)];
+const G129: &[Gate] = &[
+    sm("Feature '.pzo'", &[Target::new(107, Suffix::Family)], Stage::Form),
+    ptx("Feature '.pzo'", 9, 4, Stage::Form),
+];
+const G130: &[Gate] = &[
     sm("Feature 'cvt with .f32.bf16.ftz'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .f32.bf16.ftz'", 7, 8, Stage::Form),
 ];
-const G123: &[Gate] = &[
+const G131: &[Gate] = &[
     sm("Feature 'cvt with .f32.bf16'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'cvt with .f32.bf16'", 7, 1, Stage::Form),
 ];
-const G124: &[Gate] =
+const G132: &[Gate] =
     &[ptx("Feature '.relu'", 7, 0, Stage::Token), sm("Modifier '.relu'", &[Target::sm(80)], Stage::Form)];
-const G125: &[Gate] = &[
-    ptx("Feature '.satfinite'", 6, 0, Stage::Token),
-    sm("Feature '.satfinite'", &[Target::sm(70)], Stage::Token),
-];
-const G126: &[Gate] = &[ptx("Modifier '.satfinite' on 'cvt{types}'", 8, 1, Stage::Form)];
-const G127: &[Gate] =
+const G133: &[Gate] = &[ptx("Modifier '.satfinite' on 'cvt{types}'", 8, 1, Stage::Form)];
+const G134: &[Gate] =
     &[sm("Feature '.tf32'", &[Target::sm(80)], Stage::Token), ptx("Feature '.tf32'", 7, 0, Stage::Token)];
-const G128: &[Gate] = &[
+const G135: &[Gate] = &[
     ptx("Modifier '.satfinite on this conversion'", 8, 6, Stage::Form),
     sm("Modifier '.satfinite on this conversion'", &[Target::sm(100)], Stage::Form),
 ];
-const G129: &[Gate] = &[
+const G136: &[Gate] = &[
     sm("Feature 'cvt with .tf32.f32 and this rounding'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .tf32.f32 and this rounding'", 7, 8, Stage::Form),
 ];
-const G130: &[Gate] = &[
+const G137: &[Gate] = &[
     sm("Feature 'cvt{types}'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'cvt{types}'", 7, 0, Stage::Form),
 ];
-const G131: &[Gate] = &[
+const G138: &[Gate] = &[
     ptx("Feature '.rs'", 8, 7, Stage::Form),
     sm(
         "Feature '.rs'",
@@ -622,11 +655,23 @@ const G131: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G132: &[Gate] = &[
+const G139: &[Gate] = &[
+    sm("Instruction 'cvt with {types}.rz'", &[Target::new(107, Suffix::Family)], Stage::Form),
+    ptx("Feature 'cvt with {types}.rz'", 9, 4, Stage::Form),
+];
+const G140: &[Gate] = &[
     since("Feature 'cvt{types}'", 8, 1, [89, 90], Stage::Form),
     ptx("Feature 'cvt{types}'", 7, 8, Stage::Form),
 ];
-const G133: &[Gate] = &[
+const G141: &[Gate] = &[
+    ptx("Feature '.scaled::n1::ue8m0'", 9, 4, Stage::Early),
+    sm(
+        "Illegal modifier '.scaled::n1::ue8m0' for instruction 'cvt'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Early,
+    ),
+];
+const G142: &[Gate] = &[
     ptx("Feature 'cvt{types}'", 8, 6, Stage::Form),
     sm(
         "Feature 'cvt{types}'",
@@ -638,7 +683,50 @@ const G133: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G134: &[Gate] = &[
+const G143: &[Gate] = &[
+    ptx("Feature 'cvt{types}'", 9, 1, Stage::Form),
+    sm(
+        "Feature 'cvt{types}'",
+        &[
+            Target::new(100, Suffix::Family),
+            Target::new(110, Suffix::Family),
+            Target::new(120, Suffix::Family),
+        ],
+        Stage::Form,
+    ),
+];
+const G144: &[Gate] = &[
+    ptx("Feature 'cvt{types}'", 9, 2, Stage::Form),
+    sm(
+        "Feature 'cvt{types}'",
+        &[
+            Target::new(100, Suffix::Family),
+            Target::new(110, Suffix::Family),
+            Target::new(120, Suffix::Family),
+        ],
+        Stage::Form,
+    ),
+];
+const G145: &[Gate] = &[
+    ptx("Feature 'cvt with .ue5m3x2'", 9, 4, Stage::Token),
+    sm("Instruction 'cvt with .ue5m3x2'", &[Target::new(107, Suffix::Family)], Stage::Token),
+];
+const G146: &[Gate] = &[
+    ptx("Feature 'cvt with .s2f6x2'", 9, 1, Stage::Form),
+    sm(
+        "Instruction 'cvt with .s2f6x2'",
+        &[
+            Target::new(100, Suffix::Architecture),
+            Target::new(103, Suffix::Architecture),
+            Target::new(107, Suffix::Architecture),
+            Target::new(110, Suffix::Architecture),
+            Target::new(120, Suffix::Architecture),
+            Target::new(121, Suffix::Architecture),
+        ],
+        Stage::Form,
+    ),
+];
+const G147: &[Gate] = &[
     ptx("Feature 'cvt with .ue8m0x2'", 8, 6, Stage::Form),
     sm(
         "Instruction 'cvt with .ue8m0x2'",
@@ -650,86 +738,86 @@ const G134: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G135: &[Gate] =
+const G148: &[Gate] =
     &[sm("Feature 'cvt.pack'", &[Target::sm(72)], Stage::Form), ptx("Feature 'cvt.pack'", 6, 5, Stage::Form)];
-const G136: &[Gate] =
+const G149: &[Gate] =
     &[sm("Feature '.u2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u2'", 6, 5, Stage::Token)];
-const G137: &[Gate] =
+const G150: &[Gate] =
     &[sm("Feature '.s2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s2'", 6, 5, Stage::Token)];
-const G138: &[Gate] =
+const G151: &[Gate] =
     &[sm("Feature '.u4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u4'", 6, 3, Stage::Token)];
-const G139: &[Gate] =
+const G152: &[Gate] =
     &[sm("Feature '.s4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s4'", 6, 3, Stage::Token)];
-const G140: &[Gate] = &[ptx("Feature '::entry'", 8, 3, Stage::Token)];
-const G141: &[Gate] = &[ptx("Feature 'cvta/isspacep with .const state space'", 3, 1, Stage::Form)];
-const G142: &[Gate] = &[
+const G153: &[Gate] = &[ptx("Feature '::entry'", 8, 3, Stage::Token)];
+const G154: &[Gate] = &[ptx("Feature 'cvta/isspacep with .const state space'", 3, 1, Stage::Form)];
+const G155: &[Gate] = &[
     sm("Feature 'cvta/isspacep with .param state space'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'cvta/isspacep with .param state space'", 7, 7, Stage::Form),
 ];
-const G143: &[Gate] =
+const G156: &[Gate] =
     &[sm("Instruction 'cvta'", &[Target::sm(20)], Stage::Form), ptx("Feature 'cvta'", 2, 0, Stage::Form)];
-const G144: &[Gate] = &[
+const G157: &[Gate] = &[
     sm("Instruction 'cvta.to'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'cvta.to'", 2, 0, Stage::Form),
 ];
-const G145: &[Gate] =
+const G158: &[Gate] =
     &[sm("Feature 'discard'", &[Target::sm(80)], Stage::Form), ptx("Feature 'discard'", 7, 4, Stage::Form)];
-const G146: &[Gate] = &[until("Feature 'div'", 1, 4, 0, Stage::Form)];
-const G147: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Result)];
-const G148: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G149: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Result)];
-const G150: &[Gate] = &[ptx("Feature 'div.full'", 1, 4, Stage::Form)];
-const G151: &[Gate] =
+const G159: &[Gate] = &[until("Feature 'div'", 1, 4, 0, Stage::Form)];
+const G160: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G161: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G162: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Result)];
+const G163: &[Gate] = &[ptx("Feature 'div.full'", 1, 4, Stage::Form)];
+const G164: &[Gate] =
     &[sm("Instruction 'dp2a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp2a'", 5, 0, Stage::Form)];
-const G152: &[Gate] =
+const G165: &[Gate] =
     &[sm("Instruction 'dp4a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp4a'", 5, 0, Stage::Form)];
-const G153: &[Gate] =
+const G166: &[Gate] =
     &[ptx("Feature 'elect'", 8, 0, Stage::Form), sm("Feature 'elect'", &[Target::sm(90)], Stage::Form)];
-const G154: &[Gate] = &[until("Feature 'ex2'", 1, 4, 0, Stage::Form)];
-const G155: &[Gate] = &[
+const G167: &[Gate] = &[until("Feature 'ex2'", 1, 4, 0, Stage::Form)];
+const G168: &[Gate] = &[
     sm("Feature 'ex2.f16/f16x2'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ex2.f16/f16x2'", 7, 0, Stage::Form),
 ];
-const G156: &[Gate] = &[
+const G169: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'ex2.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'ex2.bf16'", 7, 8, Stage::Form),
 ];
-const G157: &[Gate] = &[
+const G170: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'ex2.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'ex2.bf16x2'", 7, 8, Stage::Form),
 ];
-const G158: &[Gate] =
+const G171: &[Gate] =
     &[ptx("Feature '.sc'", 6, 0, Stage::Result), sm("Feature '.sc'", &[Target::sm(70)], Stage::Result)];
-const G159: &[Gate] =
+const G172: &[Gate] =
     &[sm("Modifier '.async'", &[Target::sm(90)], Stage::Token), ptx("Modifier '.async'", 8, 0, Stage::Token)];
-const G160: &[Gate] = &[
+const G173: &[Gate] = &[
     sm("Feature 'fence with .acquire or .release'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'fence with .acquire or .release'", 8, 6, Stage::Form),
 ];
-const G161: &[Gate] = &[
+const G174: &[Gate] = &[
     ptx("Feature 'fence instruction'", 6, 0, Stage::Form),
     sm("Feature 'fence instruction'", &[Target::sm(70)], Stage::Form),
 ];
-const G162: &[Gate] = &[
+const G175: &[Gate] = &[
     sm("Feature '.sync_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.sync_restrict'", 8, 6, Stage::Token),
 ];
-const G163: &[Gate] = &[
+const G176: &[Gate] = &[
     sm("Feature '.op_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.op_restrict'", 8, 0, Stage::Token),
 ];
-const G164: &[Gate] =
+const G177: &[Gate] =
     &[sm("Modifier '.alias'", &[Target::sm(60)], Stage::Token), ptx("Modifier '.alias'", 7, 5, Stage::Token)];
-const G165: &[Gate] = &[
+const G178: &[Gate] = &[
     ptx("Feature 'fence.proxy'", 7, 5, Stage::Form),
     sm("Feature 'fence.proxy'", &[Target::sm(70)], Stage::Form),
 ];
-const G166: &[Gate] = &[
+const G179: &[Gate] = &[
     ptx("Feature 'fence.proxy with unidirection proxy fence'", 8, 3, Stage::Early),
     sm(
         "Instruction 'fence.proxy with unidirection proxy fence'",
@@ -737,112 +825,120 @@ const G166: &[Gate] = &[
         Stage::Early,
     ),
 ];
-const G167: &[Gate] = &[sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late)];
-const G168: &[Gate] = &[sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G169: &[Gate] = &[ptx("Feature 'fma.f32'", 2, 0, Stage::Result)];
-const G170: &[Gate] = &[
+const G180: &[Gate] = &[sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late)];
+const G181: &[Gate] = &[sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G182: &[Gate] = &[ptx("Feature 'fma.f32'", 2, 0, Stage::Result)];
+const G183: &[Gate] = &[
     sm("Feature 'fma.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32x2'", 8, 6, Stage::Form),
 ];
-const G171: &[Gate] = &[sm("Instruction 'fma.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G172: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
-const G173: &[Gate] =
+const G184: &[Gate] = &[sm("Instruction 'fma.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G185: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
+const G186: &[Gate] =
     &[sm("Modifier '.oob'", &[Target::sm(90)], Stage::Token), ptx("Feature '.oob'", 8, 1, Stage::Token)];
-const G174: &[Gate] = &[
+const G187: &[Gate] = &[
     sm("Feature 'fma.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.f16'", 8, 6, Stage::Form),
 ];
-const G175: &[Gate] = &[
+const G188: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'fma.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G176: &[Gate] = &[
+const G189: &[Gate] = &[
     ptx("Feature 'fma.f32'", 2, 0, Stage::Result),
     sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late),
 ];
-const G177: &[Gate] = &[
+const G190: &[Gate] = &[
     ptx("Feature 'fma{types}'", 9, 4, Stage::Form),
     sm("Feature 'fma{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
 ];
-const G178: &[Gate] =
+const G191: &[Gate] = &[
+    ptx("Feature 'fma{types}'", 9, 4, Stage::Form),
+    sm(
+        "Instruction 'fma{types}'",
+        &[Target::new(100, Suffix::Architecture), Target::new(103, Suffix::Architecture)],
+        Stage::Form,
+    ),
+];
+const G192: &[Gate] =
     &[sm("Instruction 'fns'", &[Target::sm(30)], Stage::Form), ptx("Feature 'fns'", 6, 0, Stage::Form)];
-const G179: &[Gate] = &[
+const G193: &[Gate] = &[
     sm("Feature 'getctarank'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'getctarank'", 7, 8, Stage::Form),
 ];
-const G180: &[Gate] = &[
+const G194: &[Gate] = &[
     sm("Modifier '.launch_dependents'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.launch_dependents'", 7, 8, Stage::Token),
 ];
-const G181: &[Gate] =
+const G195: &[Gate] =
     &[sm("Modifier '.wait'", &[Target::sm(90)], Stage::Token), ptx("Modifier '.wait'", 7, 8, Stage::Token)];
-const G182: &[Gate] = &[
+const G196: &[Gate] = &[
     ptx("Feature 'griddepcontrol'", 7, 8, Stage::Form),
     sm("Feature 'griddepcontrol'", &[Target::sm(90)], Stage::Form),
 ];
-const G183: &[Gate] = &[
+const G197: &[Gate] = &[
     sm("Instruction 'isspacep'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'isspacep'", 2, 0, Stage::Form),
 ];
-const G184: &[Gate] = &[
+const G198: &[Gate] = &[
     sm("Instruction 'istypep'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'istypep'", 4, 0, Stage::Form),
 ];
-const G185: &[Gate] =
+const G199: &[Gate] =
     &[ptx("Feature '.weak'", 6, 0, Stage::Result), sm("Feature '.weak'", &[Target::sm(70)], Stage::Result)];
-const G186: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
-const G187: &[Gate] = &[
+const G200: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
+const G201: &[Gate] = &[
     sm("Instruction 'ld'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G188: &[Gate] = &[
+const G202: &[Gate] = &[
     ptx("Feature '256 bit wide load/store'", 8, 8, Stage::Form),
     sm("Feature '256 bit wide load/store'", &[Target::sm(100)], Stage::Form),
 ];
-const G189: &[Gate] = &[
+const G203: &[Gate] = &[
     sm("Feature 'generic addressing'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'generic addressing'", 2, 0, Stage::Form),
 ];
-const G190: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
-const G191: &[Gate] = &[
+const G204: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
+const G205: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_normal' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G192: &[Gate] = &[
+const G206: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_unchanged' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G193: &[Gate] = &[
+const G207: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_first' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G194: &[Gate] = &[
+const G208: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_last' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G195: &[Gate] = &[
+const G209: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.no_allocate' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G196: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
-const G197: &[Gate] =
+const G210: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
+const G211: &[Gate] =
     &[ptx("Feature '.mmio'", 8, 2, Stage::Token), sm("Feature '.mmio'", &[Target::sm(70)], Stage::Token)];
-const G198: &[Gate] = &[
+const G212: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Feature '.acquire'", 9, 3, Stage::Token),
 ];
-const G199: &[Gate] =
+const G213: &[Gate] =
     &[sm("Instruction 'ld.nc'", &[Target::sm(32)], Stage::Token), ptx("Feature '.nc'", 3, 1, Stage::Token)];
-const G200: &[Gate] = &[
+const G214: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.m8n8'", 6, 5, Stage::Form),
     sm("Modifier '.m8n8'", &[Target::sm(75)], Stage::Form),
 ];
-const G201: &[Gate] = &[
+const G215: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Modifier '.m8n16' on 'ldmatrix'", 8, 6, Stage::Form),
@@ -856,12 +952,12 @@ const G201: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G202: &[Gate] = &[sm(
+const G216: &[Gate] = &[sm(
     "Feature '.m16n16'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
     Stage::Token,
 )];
-const G203: &[Gate] = &[
+const G217: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.b8x16'", 8, 6, Stage::Form),
@@ -875,7 +971,7 @@ const G203: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G204: &[Gate] = &[
+const G218: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.m16n16'", 8, 6, Stage::Form),
@@ -889,89 +985,113 @@ const G204: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G205: &[Gate] =
+const G219: &[Gate] =
     &[sm("Instruction 'ldu'", &[Target::sm(20)], Stage::Form), ptx("Feature 'ldu'", 2, 0, Stage::Form)];
-const G206: &[Gate] = &[until("Feature 'lg2'", 1, 4, 0, Stage::Form)];
-const G207: &[Gate] =
+const G220: &[Gate] = &[until("Feature 'lg2'", 1, 4, 0, Stage::Form)];
+const G221: &[Gate] =
     &[sm("Instruction 'lop3'", &[Target::sm(50)], Stage::Form), ptx("Feature 'lop3'", 4, 3, Stage::Form)];
-const G208: &[Gate] = &[
+const G222: &[Gate] = &[
     sm("Instruction 'lop3.<BoolOp>'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'lop3.<BoolOp>'", 8, 2, Stage::Form),
 ];
-const G209: &[Gate] = &[until("Feature 'mad'", 3, 2, 20, Stage::Form)];
-const G210: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G211: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G212: &[Gate] =
+const G223: &[Gate] = &[until("Feature 'mad'", 3, 2, 20, Stage::Form)];
+const G224: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G225: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G226: &[Gate] =
     &[sm("Instruction 'mad.cc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'mad.cc'", 3, 0, Stage::Form)];
-const G213: &[Gate] =
+const G227: &[Gate] =
     &[sm("Instruction 'madc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'madc'", 3, 0, Stage::Form)];
-const G214: &[Gate] =
+const G228: &[Gate] =
     &[sm("Feature 'mapa'", &[Target::sm(90)], Stage::Form), ptx("Feature 'mapa'", 7, 8, Stage::Form)];
-const G215: &[Gate] =
+const G229: &[Gate] =
     &[ptx("Feature 'match'", 6, 0, Stage::Form), sm("Instruction 'match'", &[Target::sm(70)], Stage::Form)];
-const G216: &[Gate] =
+const G230: &[Gate] =
     &[ptx("Feature '.NaN'", 7, 0, Stage::Late), sm("Modifier '.NaN'", &[Target::sm(80)], Stage::Late)];
-const G217: &[Gate] = &[
+const G231: &[Gate] = &[
     ptx("Feature '.xorsign'", 7, 2, Stage::Late),
     sm("Modifier '.xorsign'", &[Target::sm(86)], Stage::Late),
 ];
-const G218: &[Gate] =
+const G232: &[Gate] =
     &[sm("Feature '.abs'", &[Target::sm(86)], Stage::Token), ptx("Feature '.abs'", 7, 2, Stage::Token)];
-const G219: &[Gate] = &[
+const G233: &[Gate] = &[
     sm("Feature 'max.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'max.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G220: &[Gate] = &[
+const G234: &[Gate] = &[
     sm("Feature 'max.f16 or max.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'max.f16 or max.f16x2'", 7, 0, Stage::Late),
 ];
-const G221: &[Gate] = &[
+const G235: &[Gate] = &[
     ptx("Feature 'max.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G222: &[Gate] = &[
+const G236: &[Gate] = &[
     ptx("Feature 'max.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G223: &[Gate] =
+const G237: &[Gate] =
     &[sm("Feature 'max.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'max.relu'", 8, 0, Stage::Form)];
-const G224: &[Gate] = &[
+const G238: &[Gate] = &[
+    ptx("Feature 'max.u8x4'", 9, 2, Stage::Form),
+    sm(
+        "Feature 'max.u8x4'",
+        &[Target::new(107, Suffix::Family), Target::new(120, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G239: &[Gate] = &[
+    sm(
+        "Feature 'max.relu'",
+        &[Target::new(107, Suffix::Family), Target::new(120, Suffix::Family)],
+        Stage::Early,
+    ),
+    ptx("Feature 'max.relu'", 9, 2, Stage::Early),
+];
+const G240: &[Gate] = &[
+    ptx("Feature 'max.s8x4'", 9, 2, Stage::Form),
+    sm(
+        "Feature 'max.s8x4'",
+        &[Target::new(107, Suffix::Family), Target::new(120, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G241: &[Gate] = &[
     ptx("Feature 'mbarrier.init'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.init'", &[Target::sm(80)], Stage::Form),
 ];
-const G225: &[Gate] = &[
+const G242: &[Gate] = &[
     ptx("Feature 'mbarrier.inval'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.inval'", &[Target::sm(80)], Stage::Form),
 ];
-const G226: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
-const G227: &[Gate] = &[
+const G243: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
+const G244: &[Gate] = &[
     ptx("Feature 'mbarrier.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G228: &[Gate] = &[
+const G245: &[Gate] = &[
     ptx("Feature 'mbarrier.complete_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.complete_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G229: &[Gate] = &[
+const G246: &[Gate] = &[
     ptx("Feature '.shared::cluster'", 8, 0, Stage::Early),
     sm("Feature '.shared::cluster'", &[Target::sm(90)], Stage::Early),
 ];
-const G230: &[Gate] = &[
+const G247: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Early),
     sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Early),
 ];
-const G231: &[Gate] = &[
+const G248: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
 ];
-const G232: &[Gate] = &[
+const G249: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive'", 8, 6, Stage::Form),
 ];
-const G233: &[Gate] = &[
+const G250: &[Gate] = &[
     sm(
         "Feature 'mbarrier.arrive with count argument and without '.noComplete' modifier'",
         &[Target::sm(90)],
@@ -984,45 +1104,45 @@ const G233: &[Gate] = &[
         Stage::Modifier,
     ),
 ];
-const G234: &[Gate] = &[
+const G251: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G235: &[Gate] = &[
+const G252: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
 ];
-const G236: &[Gate] = &[
+const G253: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G237: &[Gate] = &[
+const G254: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
 ];
-const G238: &[Gate] = &[
+const G255: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", 8, 6, Stage::Form),
 ];
-const G239: &[Gate] = &[
+const G256: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Early),
     sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Early),
 ];
-const G240: &[Gate] = &[
+const G257: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
 ];
-const G241: &[Gate] = &[
+const G258: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop'", 8, 6, Stage::Form),
 ];
-const G242: &[Gate] = &[
+const G259: &[Gate] = &[
     sm(
         "Feature 'mbarrier.arrive_drop with count argument and without '.noComplete' modifier'",
         &[Target::sm(90)],
@@ -1035,185 +1155,209 @@ const G242: &[Gate] = &[
         Stage::Modifier,
     ),
 ];
-const G243: &[Gate] = &[
+const G260: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G244: &[Gate] = &[
+const G261: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Form),
 ];
-const G245: &[Gate] = &[
+const G262: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G246: &[Gate] = &[
+const G263: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
 ];
-const G247: &[Gate] = &[
+const G264: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", 8, 6, Stage::Form),
 ];
-const G248: &[Gate] = &[
+const G265: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.test_wait'", &[Target::sm(80)], Stage::Form),
 ];
-const G249: &[Gate] = &[
+const G266: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait'", 8, 0, Stage::Form),
 ];
-const G250: &[Gate] = &[
+const G267: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait'", 8, 6, Stage::Form),
 ];
-const G251: &[Gate] = &[
+const G268: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait.parity'", 7, 1, Stage::Form),
     sm("Feature 'mbarrier.test_wait.parity'", &[Target::sm(80)], Stage::Form),
 ];
-const G252: &[Gate] = &[
+const G269: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait.parity'", 8, 0, Stage::Form),
 ];
-const G253: &[Gate] = &[
+const G270: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", 8, 6, Stage::Form),
 ];
-const G254: &[Gate] = &[
+const G271: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
 ];
-const G255: &[Gate] = &[
+const G272: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait'", 8, 0, Stage::Form),
 ];
-const G256: &[Gate] = &[
+const G273: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait'", 8, 6, Stage::Form),
 ];
-const G257: &[Gate] = &[
+const G274: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait.parity'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
 ];
-const G258: &[Gate] = &[
+const G275: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait.parity'", 8, 0, Stage::Form),
 ];
-const G259: &[Gate] = &[
+const G276: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", 8, 6, Stage::Form),
 ];
-const G260: &[Gate] = &[
+const G277: &[Gate] = &[
     ptx("Feature 'mbarrier.pending_count'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.pending_count'", &[Target::sm(80)], Stage::Form),
 ];
-const G261: &[Gate] = &[
+const G278: &[Gate] = &[
     ptx("Feature 'membar.sys'", 2, 0, Stage::Form),
     sm("Instruction 'membar.sys'", &[Target::sm(20)], Stage::Form),
 ];
-const G262: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
-const G263: &[Gate] = &[
+const G279: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
+const G280: &[Gate] = &[
     ptx("Feature 'membar.proxy'", 7, 5, Stage::Form),
     sm("Feature 'membar.proxy'", &[Target::sm(60)], Stage::Form),
 ];
-const G264: &[Gate] = &[
+const G281: &[Gate] = &[
     sm("Feature 'min.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'min.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G265: &[Gate] = &[
+const G282: &[Gate] = &[
     sm("Feature 'min.f16 or min.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'min.f16 or min.f16x2'", 7, 0, Stage::Late),
 ];
-const G266: &[Gate] = &[
+const G283: &[Gate] = &[
     ptx("Feature 'min.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G267: &[Gate] = &[
+const G284: &[Gate] = &[
     ptx("Feature 'min.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G268: &[Gate] =
+const G285: &[Gate] =
     &[sm("Feature 'min.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'min.relu'", 8, 0, Stage::Form)];
-const G269: &[Gate] = &[
+const G286: &[Gate] = &[
+    ptx("Feature 'min.u8x4'", 9, 2, Stage::Form),
+    sm(
+        "Feature 'min.u8x4'",
+        &[Target::new(107, Suffix::Family), Target::new(120, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G287: &[Gate] = &[
+    sm(
+        "Feature 'min.relu'",
+        &[Target::new(107, Suffix::Family), Target::new(120, Suffix::Family)],
+        Stage::Early,
+    ),
+    ptx("Feature 'min.relu'", 9, 2, Stage::Early),
+];
+const G288: &[Gate] = &[
+    ptx("Feature 'min.s8x4'", 9, 2, Stage::Form),
+    sm(
+        "Feature 'min.s8x4'",
+        &[Target::new(107, Suffix::Family), Target::new(120, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G289: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.m8n8k4'", 6, 4, Stage::Form),
     sm("Feature '.m8n8k4'", &[Target::sm(70)], Stage::Form),
 ];
-const G270: &[Gate] =
+const G290: &[Gate] =
     &[ptx("Feature '.m16n8k8'", 6, 5, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(75)], Stage::Form)];
-const G271: &[Gate] = &[
+const G291: &[Gate] = &[
     ptx("Feature '.m16n8k16'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k16'", &[Target::sm(80)], Stage::Form),
 ];
-const G272: &[Gate] =
+const G292: &[Gate] =
     &[ptx("Feature 'mma'", 6, 4, Stage::Form), sm("Feature 'mma'", &[Target::sm(70)], Stage::Form)];
-const G273: &[Gate] =
+const G293: &[Gate] =
     &[ptx("Feature '.m16n8k8'", 7, 0, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(80)], Stage::Form)];
-const G274: &[Gate] =
+const G294: &[Gate] =
     &[ptx("Feature '.m16n8k4'", 7, 0, Stage::Form), sm("Feature '.m16n8k4'", &[Target::sm(80)], Stage::Form)];
-const G275: &[Gate] = &[
+const G295: &[Gate] = &[
     ptx("Feature '.m8n8k4 with double types'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k4 with double types'", &[Target::sm(80)], Stage::Form),
 ];
-const G276: &[Gate] = &[
+const G296: &[Gate] = &[
     ptx("Feature '.m16n8k4 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k4 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G277: &[Gate] = &[
+const G297: &[Gate] = &[
     ptx("Feature '.m16n8k8 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k8 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G278: &[Gate] = &[
+const G298: &[Gate] = &[
     ptx("Feature '.m16n8k16 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k16 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G279: &[Gate] =
+const G299: &[Gate] =
     &[ptx("Feature '.m8n8k16'", 6, 5, Stage::Form), sm("Feature '.m8n8k16'", &[Target::sm(75)], Stage::Form)];
-const G280: &[Gate] = &[
+const G300: &[Gate] = &[
     ptx("Feature '.m16n8k32'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k32'", &[Target::sm(80)], Stage::Form),
 ];
-const G281: &[Gate] =
+const G301: &[Gate] =
     &[ptx("Feature '.m8n8k32'", 6, 5, Stage::Form), sm("Feature '.m8n8k32'", &[Target::sm(75)], Stage::Form)];
-const G282: &[Gate] = &[
+const G302: &[Gate] = &[
     ptx("Feature '.m16n8k64'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k64'", &[Target::sm(80)], Stage::Form),
 ];
-const G283: &[Gate] =
+const G303: &[Gate] =
     &[sm("Feature '.b1'", &[Target::sm(75)], Stage::Token), ptx("Feature '.b1'", 6, 3, Stage::Token)];
-const G284: &[Gate] = &[
+const G304: &[Gate] = &[
     ptx("Modifier '.and' on 'mma'", 7, 1, Stage::Form),
     sm("Modifier '.and' on 'mma'", &[Target::sm(80)], Stage::Form),
 ];
-const G285: &[Gate] = &[
+const G305: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G286: &[Gate] = &[
+const G306: &[Gate] = &[
     ptx("Feature '.m16n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k128'", &[Target::sm(80)], Stage::Form),
 ];
-const G287: &[Gate] = &[
+const G307: &[Gate] = &[
     ptx("Feature '.m16n8k256'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k256'", &[Target::sm(80)], Stage::Form),
 ];
-const G288: &[Gate] = &[
+const G308: &[Gate] = &[
     ptx("Feature '.kind::f8f6f4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::f8f6f4'",
@@ -1225,11 +1369,11 @@ const G288: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G289: &[Gate] =
+const G309: &[Gate] =
     &[ptx("Feature 'mma with FP8 floating point type and .m16n8k16 shape'", 8, 7, Stage::Form)];
-const G290: &[Gate] =
+const G310: &[Gate] =
     &[ptx("Feature 'mma with FP8 floating point type and FP16 accumulation'", 8, 7, Stage::Form)];
-const G291: &[Gate] = &[
+const G311: &[Gate] = &[
     ptx("Feature '.kind::f8f6f4'", 8, 6, Stage::Form),
     sm(
         "Feature '.kind::f8f6f4'",
@@ -1241,11 +1385,11 @@ const G291: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G292: &[Gate] = &[
+const G312: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G293: &[Gate] = &[
+const G313: &[Gate] = &[
     ptx("Feature 'mma with with FP6/FP4 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with FP6/FP4 floating point type'",
@@ -1253,17 +1397,17 @@ const G293: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G294: &[Gate] = &[
+const G314: &[Gate] = &[
     ptx("Feature '.sp::ordered_metadata'", 8, 5, Stage::Token),
     sm("Feature '.sp::ordered_metadata'", &[Target::sm(80)], Stage::Token),
 ];
-const G295: &[Gate] = &[
+const G315: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
     sm("Feature 'Sparse MMA'", &[Target::sm(80)], Stage::Form),
 ];
-const G296: &[Gate] = &[
+const G316: &[Gate] = &[
     ptx("Feature 'mma with with F16 accumulator and F8 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with F16 accumulator and F8 floating point type'",
@@ -1271,7 +1415,7 @@ const G296: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G297: &[Gate] = &[
+const G317: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
@@ -1279,7 +1423,7 @@ const G297: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G298: &[Gate] = &[
+const G318: &[Gate] = &[
     ptx("Feature '.kind::mxf4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::mxf4'",
@@ -1291,7 +1435,7 @@ const G298: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G299: &[Gate] = &[
+const G319: &[Gate] = &[
     ptx("Feature '.block_scale'", 8, 6, Stage::Token),
     sm(
         "Feature '.block_scale'",
@@ -1303,7 +1447,7 @@ const G299: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G300: &[Gate] = &[
+const G320: &[Gate] = &[
     ptx("Feature '.scale_vec::2X'", 8, 6, Stage::Token),
     sm(
         "Feature '.scale_vec::2X'",
@@ -1317,11 +1461,11 @@ const G300: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G301: &[Gate] = &[
+const G321: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
     sm("Instruction 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
 ];
-const G302: &[Gate] = &[
+const G322: &[Gate] = &[
     ptx("Feature '.kind::mxf4nvf4'", 8, 7, Stage::Token),
     sm(
         "Feature '.kind::mxf4nvf4'",
@@ -1333,7 +1477,7 @@ const G302: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G303: &[Gate] = &[
+const G323: &[Gate] = &[
     ptx("Feature '.scale_vec::4X'", 8, 7, Stage::Token),
     sm(
         "Feature '.scale_vec::4X'",
@@ -1347,8 +1491,8 @@ const G303: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G304: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
-const G305: &[Gate] = &[
+const G324: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
+const G325: &[Gate] = &[
     ptx("Feature '.kind::mxf8f6f4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::mxf8f6f4'",
@@ -1360,7 +1504,7 @@ const G305: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G306: &[Gate] = &[
+const G326: &[Gate] = &[
     ptx("Feature '.scale_vec::1X'", 8, 6, Stage::Token),
     sm(
         "Feature '.scale_vec::1X'",
@@ -1374,7 +1518,7 @@ const G306: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G307: &[Gate] = &[
+const G327: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
     sm("Instruction 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
     sm(
@@ -1383,38 +1527,46 @@ const G307: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G308: &[Gate] = &[
+const G328: &[Gate] = &[
     sm("Feature 'movmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'movmatrix'", 7, 8, Stage::Form),
 ];
-const G309: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G310: &[Gate] = &[
+const G329: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G330: &[Gate] = &[
     sm("Feature 'mul.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'mul.f32x2'", 8, 6, Stage::Form),
 ];
-const G311: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G312: &[Gate] = &[
+const G331: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G332: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16'", 7, 8, Stage::Form),
 ];
-const G313: &[Gate] = &[
+const G333: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16x2'", 7, 8, Stage::Form),
 ];
-const G314: &[Gate] = &[
+const G334: &[Gate] = &[
     ptx("Feature 'mul{types}'", 9, 4, Stage::Form),
     sm("Feature 'mul{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
 ];
-const G315: &[Gate] = &[
+const G335: &[Gate] = &[
+    ptx("Feature 'mul{types}'", 9, 4, Stage::Form),
+    sm(
+        "Instruction 'mul{types}'",
+        &[Target::new(100, Suffix::Architecture), Target::new(103, Suffix::Architecture)],
+        Stage::Form,
+    ),
+];
+const G336: &[Gate] = &[
     sm("Feature 'multimem.ld_reduce'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.ld_reduce'", 8, 1, Stage::Form),
 ];
-const G316: &[Gate] = &[
+const G337: &[Gate] = &[
     sm(
         "Feature '.e5m2'",
         &[
@@ -1427,7 +1579,7 @@ const G316: &[Gate] = &[
     ),
     ptx("Feature '.e5m2'", 8, 6, Stage::Form),
 ];
-const G317: &[Gate] = &[
+const G338: &[Gate] = &[
     sm(
         "Feature '.e5m2x2'",
         &[
@@ -1440,7 +1592,7 @@ const G317: &[Gate] = &[
     ),
     ptx("Feature '.e5m2x2'", 8, 6, Stage::Form),
 ];
-const G318: &[Gate] = &[
+const G339: &[Gate] = &[
     sm(
         "Feature '.e5m2x4'",
         &[
@@ -1453,7 +1605,7 @@ const G318: &[Gate] = &[
     ),
     ptx("Feature '.e5m2x4'", 8, 6, Stage::Form),
 ];
-const G319: &[Gate] = &[
+const G340: &[Gate] = &[
     sm(
         "Feature '.e4m3'",
         &[
@@ -1466,7 +1618,7 @@ const G319: &[Gate] = &[
     ),
     ptx("Feature '.e4m3'", 8, 6, Stage::Form),
 ];
-const G320: &[Gate] = &[
+const G341: &[Gate] = &[
     sm(
         "Feature '.e4m3x2'",
         &[
@@ -1479,7 +1631,7 @@ const G320: &[Gate] = &[
     ),
     ptx("Feature '.e4m3x2'", 8, 6, Stage::Form),
 ];
-const G321: &[Gate] = &[
+const G342: &[Gate] = &[
     sm(
         "Feature '.e4m3x4'",
         &[
@@ -1492,102 +1644,110 @@ const G321: &[Gate] = &[
     ),
     ptx("Feature '.e4m3x4'", 8, 6, Stage::Form),
 ];
-const G322: &[Gate] = &[
+const G343: &[Gate] = &[
     sm("Modifier '.acc::f32'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.acc::f32'", 8, 2, Stage::Form),
 ];
-const G323: &[Gate] = &[
+const G344: &[Gate] = &[
     sm("Feature 'multimem.st'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.st'", 8, 1, Stage::Form),
 ];
-const G324: &[Gate] = &[
+const G345: &[Gate] = &[
     sm("Feature 'multimem.red'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.red'", 8, 1, Stage::Form),
 ];
-const G325: &[Gate] = &[
+const G346: &[Gate] = &[
     sm("Instruction 'nanosleep'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'nanosleep'", 6, 2, Stage::Form),
 ];
-const G326: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
-const G327: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
-const G328: &[Gate] = &[
+const G347: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
+const G348: &[Gate] = &[
+    ptx("Feature 'neg.s8x4'", 9, 2, Stage::Form),
+    sm(
+        "Feature 'neg.s8x4'",
+        &[Target::new(107, Suffix::Family), Target::new(120, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G349: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
+const G350: &[Gate] = &[
     ptx("Feature 'pmevent.mask'", 3, 0, Stage::Form),
     sm("Feature 'pmevent.mask'", &[Target::sm(20)], Stage::Form),
 ];
-const G329: &[Gate] =
+const G351: &[Gate] =
     &[sm("Instruction 'popc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'popc'", 2, 0, Stage::Form)];
-const G330: &[Gate] = &[
+const G352: &[Gate] = &[
     sm("Instruction 'prefetch'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetch'", 2, 0, Stage::Form),
 ];
-const G331: &[Gate] = &[
+const G353: &[Gate] = &[
     ptx("Modifier 'cache eviction priority' on 'prefetch'", 7, 4, Stage::Token),
     sm("Modifier 'cache eviction priority' on 'prefetch'", &[Target::sm(80)], Stage::Token),
 ];
-const G332: &[Gate] = &[
+const G354: &[Gate] = &[
     sm("Modifier '.tensormap'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.tensormap'", 8, 0, Stage::Token),
 ];
-const G333: &[Gate] = &[
+const G355: &[Gate] = &[
     sm("Instruction 'prefetchu'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetchu'", 2, 0, Stage::Form),
 ];
-const G334: &[Gate] =
+const G356: &[Gate] =
     &[sm("Instruction 'prmt'", &[Target::sm(20)], Stage::Form), ptx("Feature 'prmt'", 2, 0, Stage::Form)];
-const G335: &[Gate] = &[until("Feature 'rcp'", 1, 4, 0, Stage::Form)];
-const G336: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Result)];
-const G337: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G338: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Result)];
-const G339: &[Gate] = &[
+const G357: &[Gate] = &[until("Feature 'rcp'", 1, 4, 0, Stage::Form)];
+const G358: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G359: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G360: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Result)];
+const G361: &[Gate] = &[
     ptx("Feature 'rcp.approx.f64'", 2, 1, Stage::Form),
     sm("Instruction 'rcp.approx.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G340: &[Gate] =
+const G362: &[Gate] =
     &[ptx("Feature 'red'", 1, 2, Stage::Form), sm("Instruction 'red'", &[Target::sm(11)], Stage::Form)];
-const G341: &[Gate] = &[
+const G363: &[Gate] = &[
     ptx("Feature 'red with .noftz and .f32'", 9, 4, Stage::Form),
     sm("Feature 'red with .noftz and .f32'", &[Target::sm(90)], Stage::Form),
 ];
-const G342: &[Gate] = &[
+const G364: &[Gate] = &[
     ptx("Feature 'red'", 1, 2, Stage::Form),
     sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
     sm("Instruction '{atomic}'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction '{atomic}'", 2, 0, Stage::Form),
 ];
-const G343: &[Gate] = &[
+const G365: &[Gate] = &[
     sm("Feature 'red instruction with vector types'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'red instruction with vector types'", 8, 1, Stage::Form),
 ];
-const G344: &[Gate] = &[
+const G366: &[Gate] = &[
     sm("Feature 'red.async'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'red.async'", 8, 1, Stage::Form),
 ];
-const G345: &[Gate] = &[
+const G367: &[Gate] = &[
     sm("Feature 'st.async/red.async with .mmio modifier'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .mmio modifier'", 8, 7, Stage::Form),
 ];
-const G346: &[Gate] = &[
+const G368: &[Gate] = &[
     sm("Feature 'st.async/red.async with .release modifier'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .release modifier'", 8, 7, Stage::Form),
 ];
-const G347: &[Gate] =
+const G369: &[Gate] =
     &[sm("Feature 'redux'", &[Target::sm(80)], Stage::Form), ptx("Feature 'redux'", 7, 0, Stage::Form)];
-const G348: &[Gate] = &[
+const G370: &[Gate] = &[
     sm("Instruction 'redux.f32'", &[Target::new(100, Suffix::Family)], Stage::Form),
     ptx("Instruction 'redux.f32'", 8, 6, Stage::Form),
 ];
-const G349: &[Gate] = &[until("Feature 'rsqrt'", 1, 4, 0, Stage::Form)];
-const G350: &[Gate] = &[
+const G371: &[Gate] = &[until("Feature 'rsqrt'", 1, 4, 0, Stage::Form)];
+const G372: &[Gate] = &[
     ptx("Feature 'rsqrt.approx.ftz.f64'", 4, 0, Stage::Form),
     sm("Instruction 'rsqrt.approx.ftz.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G351: &[Gate] = &[
+const G373: &[Gate] = &[
     ptx("Feature 'set{types}'", 9, 4, Stage::Form),
     sm("Instruction 'set{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
 ];
-const G352: &[Gate] =
+const G374: &[Gate] =
     &[sm("Feature 'set.bf16'", &[Target::sm(90)], Stage::Form), ptx("Feature 'set.bf16'", 7, 8, Stage::Form)];
-const G353: &[Gate] = &[
+const G375: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Late),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Late),
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
@@ -1597,7 +1757,7 @@ const G353: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G354: &[Gate] = &[
+const G376: &[Gate] = &[
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
     sm(
         "Feature 'half precision floating point set instruction with integer result'",
@@ -1605,11 +1765,11 @@ const G354: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G355: &[Gate] = &[
+const G377: &[Gate] = &[
     sm("Feature 'set.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'set.bf16x2'", 7, 8, Stage::Form),
 ];
-const G356: &[Gate] = &[
+const G378: &[Gate] = &[
     ptx("Feature 'setmaxnreg.inc'", 8, 0, Stage::Form),
     sm(
         "Instruction 'setmaxnreg.inc'",
@@ -1622,7 +1782,7 @@ const G356: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G357: &[Gate] = &[
+const G379: &[Gate] = &[
     ptx("Feature 'setmaxnreg.dec'", 8, 0, Stage::Form),
     sm(
         "Instruction 'setmaxnreg.dec'",
@@ -1635,89 +1795,89 @@ const G357: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G358: &[Gate] = &[
+const G380: &[Gate] = &[
     sm("Feature 'setp.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16'", 7, 8, Stage::Form),
 ];
-const G359: &[Gate] = &[
+const G381: &[Gate] = &[
     sm("Feature 'setp.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16x2'", 7, 8, Stage::Form),
 ];
-const G360: &[Gate] =
+const G382: &[Gate] =
     &[sm("Instruction 'shf'", &[Target::sm(32)], Stage::Form), ptx("Feature 'shf'", 3, 1, Stage::Form)];
-const G361: &[Gate] = &[
+const G383: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Result),
     ptx("Feature 'shfl'", 3, 0, Stage::Result),
     until("Instruction 'shfl' without '.sync'", 6, 4, 70, Stage::Result),
 ];
-const G362: &[Gate] = &[
+const G384: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Result),
     ptx("Feature 'shfl'", 3, 0, Stage::Result),
     ptx("Feature 'shfl.sync'", 6, 0, Stage::Result),
 ];
-const G363: &[Gate] = &[until("Feature 'sin'", 1, 4, 0, Stage::Form)];
-const G364: &[Gate] = &[until("Feature 'sqrt'", 1, 4, 0, Stage::Form)];
-const G365: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Result)];
-const G366: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G367: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Result)];
-const G368: &[Gate] = &[
+const G385: &[Gate] = &[until("Feature 'sin'", 1, 4, 0, Stage::Form)];
+const G386: &[Gate] = &[until("Feature 'sqrt'", 1, 4, 0, Stage::Form)];
+const G387: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G388: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G389: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Result)];
+const G390: &[Gate] = &[
     sm("Instruction 'st'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G369: &[Gate] = &[
+const G391: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_normal' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G370: &[Gate] = &[
+const G392: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_unchanged' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G371: &[Gate] = &[
+const G393: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_first' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G372: &[Gate] = &[
+const G394: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_last' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G373: &[Gate] = &[
+const G395: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.no_allocate' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G374: &[Gate] = &[
+const G396: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Feature '.release'", 9, 3, Stage::Token),
 ];
-const G375: &[Gate] =
+const G397: &[Gate] =
     &[sm("Feature 'st.async'", &[Target::sm(90)], Stage::Form), ptx("Feature 'st.async'", 8, 1, Stage::Form)];
-const G376: &[Gate] = &[
+const G398: &[Gate] = &[
     sm("Feature 'st.async/red.async with .global state space'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .global state space'", 8, 7, Stage::Form),
 ];
-const G377: &[Gate] =
+const G399: &[Gate] =
     &[ptx("Feature 'st.bulk'", 8, 6, Stage::Form), sm("Feature 'st.bulk'", &[Target::sm(100)], Stage::Form)];
-const G378: &[Gate] = &[
+const G400: &[Gate] = &[
     ptx("Feature 'st.bulk'", 8, 6, Stage::Form),
     sm("Feature 'st.bulk'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.bulk with 32-bit size argument'", 9, 0, Stage::Form),
 ];
-const G379: &[Gate] = &[
+const G401: &[Gate] = &[
     sm("Feature 'stackrestore'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stackrestore'", 7, 3, Stage::Form),
 ];
-const G380: &[Gate] = &[
+const G402: &[Gate] = &[
     sm("Feature 'stacksave'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stacksave'", 7, 3, Stage::Form),
 ];
-const G381: &[Gate] =
+const G403: &[Gate] =
     &[sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form), ptx("Feature 'stmatrix'", 7, 8, Stage::Form)];
-const G382: &[Gate] = &[sm(
+const G404: &[Gate] = &[sm(
     "Feature '.m16n8'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
     Stage::Token,
 )];
-const G383: &[Gate] = &[
+const G405: &[Gate] = &[
     sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'stmatrix'", 7, 8, Stage::Form),
     ptx("Feature '.m16n8'", 8, 6, Stage::Form),
@@ -1731,86 +1891,110 @@ const G383: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G384: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G385: &[Gate] = &[
+const G406: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G407: &[Gate] = &[
     sm("Feature 'sub.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32x2'", 8, 6, Stage::Form),
 ];
-const G386: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G387: &[Gate] = &[
+const G408: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G409: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16'", 7, 8, Stage::Form),
 ];
-const G388: &[Gate] = &[
+const G410: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16x2'", 7, 8, Stage::Form),
 ];
-const G389: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
-const G390: &[Gate] = &[
+const G411: &[Gate] = &[
+    ptx("Feature 'sub.sat'", 9, 2, Stage::Form),
+    sm(
+        "Feature 'sub.sat'",
+        &[Target::new(107, Suffix::Family), Target::new(120, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G412: &[Gate] = &[
+    ptx("Feature 'sub{types}'", 9, 2, Stage::Form),
+    sm(
+        "Feature 'sub{types}'",
+        &[Target::new(107, Suffix::Family), Target::new(120, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G413: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
+const G414: &[Gate] = &[
     sm("Feature 'sub.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.f16'", 8, 6, Stage::Form),
 ];
-const G391: &[Gate] = &[
+const G415: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G392: &[Gate] = &[
+const G416: &[Gate] = &[
     ptx("Feature 'sub{types}'", 9, 4, Stage::Form),
     sm("Feature 'sub{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
 ];
-const G393: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
-const G394: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
-const G395: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
-const G396: &[Gate] = &[
+const G417: &[Gate] = &[
+    ptx("Feature 'sub{types}'", 9, 4, Stage::Form),
+    sm(
+        "Instruction 'sub{types}'",
+        &[Target::new(100, Suffix::Architecture), Target::new(103, Suffix::Architecture)],
+        Stage::Form,
+    ),
+];
+const G418: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
+const G419: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
+const G420: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
+const G421: &[Gate] = &[
     sm("Instruction 'suld'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G397: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
-const G398: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
-const G399: &[Gate] = &[
+const G422: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
+const G423: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
+const G424: &[Gate] = &[
     ptx("Feature '64-bit min/max operation on sured.b'", 8, 1, Stage::Form),
     sm("Feature '64-bit min/max operation on sured.b'", &[Target::sm(50)], Stage::Form),
 ];
-const G400: &[Gate] = &[sm("Instruction 'sured.b'", &[Target::sm(20)], Stage::Form)];
-const G401: &[Gate] = &[
+const G425: &[Gate] = &[sm("Instruction 'sured.b'", &[Target::sm(20)], Stage::Form)];
+const G426: &[Gate] = &[
     ptx("Feature '.b64 on sured.p'", 8, 1, Stage::Form),
     sm("Feature '.b64 on sured.p'", &[Target::sm(50)], Stage::Form),
 ];
-const G402: &[Gate] = &[sm("Instruction 'sured.p'", &[Target::sm(20)], Stage::Form)];
-const G403: &[Gate] = &[
+const G427: &[Gate] = &[sm("Instruction 'sured.p'", &[Target::sm(20)], Stage::Form)];
+const G428: &[Gate] = &[
     sm("Instruction 'sust'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G404: &[Gate] = &[
+const G429: &[Gate] = &[
     sm("Feature 'sust.p with array geometry'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'sust.p with array geometry'", 4, 1, Stage::Form),
 ];
-const G405: &[Gate] = &[sm("Instruction 'sust.p'", &[Target::sm(20)], Stage::Form)];
-const G406: &[Gate] =
+const G430: &[Gate] = &[sm("Instruction 'sust.p'", &[Target::sm(20)], Stage::Form)];
+const G431: &[Gate] =
     &[sm("Instruction 'szext'", &[Target::sm(70)], Stage::Form), ptx("Feature 'szext'", 7, 6, Stage::Form)];
-const G407: &[Gate] =
+const G432: &[Gate] =
     &[sm("Feature 'tanh'", &[Target::sm(75)], Stage::Form), ptx("Feature 'tanh'", 7, 0, Stage::Form)];
-const G408: &[Gate] = &[
+const G433: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16'", 7, 8, Stage::Form),
 ];
-const G409: &[Gate] = &[
+const G434: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16x2'", 7, 8, Stage::Form),
 ];
-const G410: &[Gate] = &[
+const G435: &[Gate] = &[
     ptx("Feature '.cta_group::1'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::1'",
@@ -1818,7 +2002,7 @@ const G410: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G411: &[Gate] = &[
+const G436: &[Gate] = &[
     ptx("Feature '.cta_group::2'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::2'",
@@ -1826,7 +2010,7 @@ const G411: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G412: &[Gate] = &[
+const G437: &[Gate] = &[
     ptx("Feature 'tcgen05.alloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.alloc'",
@@ -1834,7 +2018,7 @@ const G412: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G413: &[Gate] = &[
+const G438: &[Gate] = &[
     ptx("Feature 'tcgen05.dealloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.dealloc'",
@@ -1842,7 +2026,7 @@ const G413: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G414: &[Gate] = &[
+const G439: &[Gate] = &[
     ptx("Feature 'tcgen05.relinquish_alloc_permit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.relinquish_alloc_permit'",
@@ -1850,27 +2034,27 @@ const G414: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G415: &[Gate] = &[sm(
+const G440: &[Gate] = &[sm(
     "Feature '.16x64b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G416: &[Gate] = &[sm(
+const G441: &[Gate] = &[sm(
     "Feature '.16x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G417: &[Gate] = &[sm(
+const G442: &[Gate] = &[sm(
     "Feature '.16x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G418: &[Gate] = &[sm(
+const G443: &[Gate] = &[sm(
     "Feature '.32x32b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G419: &[Gate] = &[
+const G444: &[Gate] = &[
     ptx("Feature 'tcgen05.ld'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.ld'",
@@ -1878,12 +2062,12 @@ const G419: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G420: &[Gate] = &[sm(
+const G445: &[Gate] = &[sm(
     "Feature '.16x32bx2'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G421: &[Gate] = &[
+const G446: &[Gate] = &[
     ptx("Feature 'tcgen05.st'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.st'",
@@ -1891,7 +2075,7 @@ const G421: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G422: &[Gate] = &[
+const G447: &[Gate] = &[
     ptx("Feature 'tcgen05.wait'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.wait'",
@@ -1899,22 +2083,22 @@ const G422: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G423: &[Gate] = &[sm(
+const G448: &[Gate] = &[sm(
     "Feature '.128x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G424: &[Gate] = &[sm(
+const G449: &[Gate] = &[sm(
     "Feature '.4x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G425: &[Gate] = &[sm(
+const G450: &[Gate] = &[sm(
     "Feature '.128x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G426: &[Gate] = &[
+const G451: &[Gate] = &[
     ptx("Feature 'tcgen05.cp'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.cp'",
@@ -1922,17 +2106,17 @@ const G426: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G427: &[Gate] = &[sm(
+const G452: &[Gate] = &[sm(
     "Feature '.64x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G428: &[Gate] = &[sm(
+const G453: &[Gate] = &[sm(
     "Feature '.32x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G429: &[Gate] = &[
+const G454: &[Gate] = &[
     ptx("Feature 'tcgen05.shift'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.shift'",
@@ -1945,7 +2129,7 @@ const G429: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G430: &[Gate] = &[
+const G455: &[Gate] = &[
     ptx("Feature '.kind::f16'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::f16'",
@@ -1953,7 +2137,7 @@ const G430: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G431: &[Gate] = &[
+const G456: &[Gate] = &[
     ptx("Feature '.kind::tf32'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::tf32'",
@@ -1961,7 +2145,7 @@ const G431: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G432: &[Gate] = &[
+const G457: &[Gate] = &[
     ptx("Feature '.kind::i8'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::i8'",
@@ -1969,7 +2153,7 @@ const G432: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G433: &[Gate] = &[
+const G458: &[Gate] = &[
     ptx("Feature '.collector::a::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::fill'",
@@ -1977,7 +2161,7 @@ const G433: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G434: &[Gate] = &[
+const G459: &[Gate] = &[
     ptx("Feature '.collector::a::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::use'",
@@ -1985,7 +2169,7 @@ const G434: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G435: &[Gate] = &[
+const G460: &[Gate] = &[
     ptx("Feature '.collector::a::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::lastuse'",
@@ -1993,7 +2177,7 @@ const G435: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G436: &[Gate] = &[
+const G461: &[Gate] = &[
     ptx("Feature '.collector::a::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::discard'",
@@ -2001,12 +2185,12 @@ const G436: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G437: &[Gate] = &[sm(
+const G462: &[Gate] = &[sm(
     "Feature '.kind::i8'",
     &[Target::new(100, Suffix::Architecture), Target::new(110, Suffix::Architecture)],
     Stage::Form,
 )];
-const G438: &[Gate] = &[
+const G463: &[Gate] = &[
     ptx("Feature 'tcgen05.mma'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma'",
@@ -2014,7 +2198,7 @@ const G438: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G439: &[Gate] = &[
+const G464: &[Gate] = &[
     ptx("Feature '.ashift'", 8, 6, Stage::Token),
     sm(
         "Feature '.ashift'",
@@ -2022,7 +2206,7 @@ const G439: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G440: &[Gate] = &[
+const G465: &[Gate] = &[
     ptx("Feature '.block16'", 8, 8, Stage::Token),
     sm(
         "Feature '.block16'",
@@ -2030,7 +2214,7 @@ const G440: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G441: &[Gate] = &[
+const G466: &[Gate] = &[
     ptx("Feature '.block32'", 8, 8, Stage::Token),
     sm(
         "Feature '.block32'",
@@ -2038,7 +2222,7 @@ const G441: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G442: &[Gate] = &[sm(
+const G467: &[Gate] = &[sm(
     "Feature '.kind::mxf4 with .sp modifier'",
     &[
         Target::new(100, Suffix::Architecture),
@@ -2048,7 +2232,7 @@ const G442: &[Gate] = &[sm(
     ],
     Stage::Form,
 )];
-const G443: &[Gate] = &[sm(
+const G468: &[Gate] = &[sm(
     "Feature '.kind::mxf4nvf4 with .sp modifier'",
     &[
         Target::new(100, Suffix::Architecture),
@@ -2058,7 +2242,7 @@ const G443: &[Gate] = &[sm(
     ],
     Stage::Form,
 )];
-const G444: &[Gate] = &[
+const G469: &[Gate] = &[
     ptx("Feature '.collector::b0::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::fill'",
@@ -2066,7 +2250,7 @@ const G444: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G445: &[Gate] = &[
+const G470: &[Gate] = &[
     ptx("Feature '.collector::b0::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::use'",
@@ -2074,7 +2258,7 @@ const G445: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G446: &[Gate] = &[
+const G471: &[Gate] = &[
     ptx("Feature '.collector::b0::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::lastuse'",
@@ -2082,7 +2266,7 @@ const G446: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G447: &[Gate] = &[
+const G472: &[Gate] = &[
     ptx("Feature '.collector::b0::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::discard'",
@@ -2090,7 +2274,7 @@ const G447: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G448: &[Gate] = &[
+const G473: &[Gate] = &[
     ptx("Feature '.collector::b1::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::fill'",
@@ -2098,7 +2282,7 @@ const G448: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G449: &[Gate] = &[
+const G474: &[Gate] = &[
     ptx("Feature '.collector::b1::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::use'",
@@ -2106,7 +2290,7 @@ const G449: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G450: &[Gate] = &[
+const G475: &[Gate] = &[
     ptx("Feature '.collector::b1::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::lastuse'",
@@ -2114,7 +2298,7 @@ const G450: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G451: &[Gate] = &[
+const G476: &[Gate] = &[
     ptx("Feature '.collector::b1::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::discard'",
@@ -2122,7 +2306,7 @@ const G451: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G452: &[Gate] = &[
+const G477: &[Gate] = &[
     ptx("Feature '.collector::b2::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::fill'",
@@ -2130,7 +2314,7 @@ const G452: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G453: &[Gate] = &[
+const G478: &[Gate] = &[
     ptx("Feature '.collector::b2::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::use'",
@@ -2138,7 +2322,7 @@ const G453: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G454: &[Gate] = &[
+const G479: &[Gate] = &[
     ptx("Feature '.collector::b2::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::lastuse'",
@@ -2146,7 +2330,7 @@ const G454: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G455: &[Gate] = &[
+const G480: &[Gate] = &[
     ptx("Feature '.collector::b2::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::discard'",
@@ -2154,7 +2338,7 @@ const G455: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G456: &[Gate] = &[
+const G481: &[Gate] = &[
     ptx("Feature '.collector::b3::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::fill'",
@@ -2162,7 +2346,7 @@ const G456: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G457: &[Gate] = &[
+const G482: &[Gate] = &[
     ptx("Feature '.collector::b3::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::use'",
@@ -2170,7 +2354,7 @@ const G457: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G458: &[Gate] = &[
+const G483: &[Gate] = &[
     ptx("Feature '.collector::b3::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::lastuse'",
@@ -2178,7 +2362,7 @@ const G458: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G459: &[Gate] = &[
+const G484: &[Gate] = &[
     ptx("Feature '.collector::b3::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::discard'",
@@ -2186,7 +2370,7 @@ const G459: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G460: &[Gate] = &[
+const G485: &[Gate] = &[
     ptx("Feature 'tcgen05.mma.ws'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma.ws'",
@@ -2200,7 +2384,7 @@ const G460: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G461: &[Gate] = &[
+const G486: &[Gate] = &[
     ptx("Feature 'tcgen05.commit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.commit'",
@@ -2208,7 +2392,7 @@ const G461: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G462: &[Gate] = &[
+const G487: &[Gate] = &[
     ptx("Feature 'tcgen05.fence'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.fence'",
@@ -2216,7 +2400,7 @@ const G462: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G463: &[Gate] = &[
+const G488: &[Gate] = &[
     ptx("Feature 'tensormap.replace.swizzle_atomicity'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tensormap.replace.swizzle_atomicity'",
@@ -2228,7 +2412,7 @@ const G463: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G464: &[Gate] = &[
+const G489: &[Gate] = &[
     ptx("Feature 'tensormap.replace'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.replace'",
@@ -2241,7 +2425,7 @@ const G464: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G465: &[Gate] = &[
+const G490: &[Gate] = &[
     ptx("Feature 'tensormap.cp_fenceproxy'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.cp_fenceproxy'",
@@ -2249,149 +2433,149 @@ const G465: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G466: &[Gate] =
+const G491: &[Gate] =
     &[sm("Instruction 'testp'", &[Target::sm(20)], Stage::Form), ptx("Feature 'testp'", 2, 0, Stage::Form)];
-const G467: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
-const G468: &[Gate] = &[
+const G492: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
+const G493: &[Gate] = &[
     sm("Feature 'multi-sample textures'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'multi-sample textures'", 3, 2, Stage::Modifier),
 ];
-const G469: &[Gate] = &[
+const G494: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Modifier),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Modifier),
 ];
-const G470: &[Gate] = &[ptx("Feature 'tex.uni'", 3, 2, Stage::Form)];
-const G471: &[Gate] = &[
+const G495: &[Gate] = &[ptx("Feature 'tex.uni'", 3, 2, Stage::Form)];
+const G496: &[Gate] = &[
     sm("Instruction 'tex.base'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.base'", 3, 1, Stage::Form),
 ];
-const G472: &[Gate] = &[
+const G497: &[Gate] = &[
     sm("Instruction 'tex.level'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.level'", 3, 1, Stage::Form),
 ];
-const G473: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
-const G474: &[Gate] = &[
+const G498: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
+const G499: &[Gate] = &[
     sm("Instruction 'tex.grad'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.grad'", 3, 1, Stage::Form),
 ];
-const G475: &[Gate] = &[
+const G500: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex'", 4, 3, Stage::Modifier),
 ];
-const G476: &[Gate] = &[
+const G501: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex.base'", 4, 3, Stage::Modifier),
 ];
-const G477: &[Gate] = &[
+const G502: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex.level'", 4, 3, Stage::Modifier),
 ];
-const G478: &[Gate] = &[
+const G503: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex.grad'", 4, 3, Stage::Modifier),
 ];
-const G479: &[Gate] = &[
+const G504: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form),
     sm("Feature 'tld4 instruction with .a2d'", &[Target::sm(30)], Stage::Form),
 ];
-const G480: &[Gate] = &[
+const G505: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form),
     sm("Feature 'tld4 instruction with .cube'", &[Target::sm(30)], Stage::Form),
 ];
-const G481: &[Gate] = &[
+const G506: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form),
     sm("Feature 'tld4 instruction with .acube'", &[Target::sm(30)], Stage::Form),
 ];
-const G482: &[Gate] = &[ptx("Feature 'tld4.uni'", 3, 2, Stage::Form)];
-const G483: &[Gate] = &[sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form)];
-const G484: &[Gate] = &[
+const G507: &[Gate] = &[ptx("Feature 'tld4.uni'", 3, 2, Stage::Form)];
+const G508: &[Gate] = &[sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form)];
+const G509: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Modifier),
     sm("Feature 'tld4 instruction with .a2d'", &[Target::sm(30)], Stage::Modifier),
 ];
-const G485: &[Gate] = &[
+const G510: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Modifier),
     sm("Feature 'tld4 instruction with .cube'", &[Target::sm(30)], Stage::Modifier),
 ];
-const G486: &[Gate] = &[
+const G511: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Modifier),
     sm("Feature 'tld4 instruction with .acube'", &[Target::sm(30)], Stage::Modifier),
 ];
-const G487: &[Gate] = &[
+const G512: &[Gate] = &[
     sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tld4'", 4, 3, Stage::Modifier),
 ];
-const G488: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
-const G489: &[Gate] = &[
+const G513: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
+const G514: &[Gate] = &[
     ptx("Feature 'num_samples attribute'", 4, 1, Stage::Form),
     sm("Feature 'num_samples attribute'", &[Target::sm(30)], Stage::Form),
 ];
-const G490: &[Gate] = &[
+const G515: &[Gate] = &[
     sm("Instruction 'txq.level'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'txq.level'", 4, 3, Stage::Form),
 ];
-const G491: &[Gate] =
+const G516: &[Gate] =
     &[sm("Instruction 'vabsdiff'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G492: &[Gate] =
+const G517: &[Gate] =
     &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G493: &[Gate] =
+const G518: &[Gate] =
     &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G494: &[Gate] =
+const G519: &[Gate] =
     &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G495: &[Gate] =
+const G520: &[Gate] =
     &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G496: &[Gate] =
+const G521: &[Gate] =
     &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G497: &[Gate] =
+const G522: &[Gate] =
     &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G498: &[Gate] =
+const G523: &[Gate] =
     &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G499: &[Gate] =
+const G524: &[Gate] =
     &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G500: &[Gate] =
+const G525: &[Gate] =
     &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G501: &[Gate] =
+const G526: &[Gate] =
     &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G502: &[Gate] =
+const G527: &[Gate] =
     &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G503: &[Gate] =
+const G528: &[Gate] =
     &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G504: &[Gate] =
+const G529: &[Gate] =
     &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G505: &[Gate] =
+const G530: &[Gate] =
     &[sm("Instruction 'vmin4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G506: &[Gate] = &[
+const G531: &[Gate] = &[
     ptx("Feature 'vote.ballot'", 2, 0, Stage::Form),
     sm("Instruction 'vote.ballot'", &[Target::sm(20)], Stage::Form),
 ];
-const G507: &[Gate] = &[
+const G532: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     until("Instruction 'vote' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G508: &[Gate] = &[
+const G533: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     ptx("Feature 'vote.sync'", 6, 0, Stage::Result),
     sm("Instruction 'vote.sync'", &[Target::sm(30)], Stage::Result),
 ];
-const G509: &[Gate] =
+const G534: &[Gate] =
     &[sm("Instruction 'vset'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G510: &[Gate] =
+const G535: &[Gate] =
     &[sm("Instruction 'vset2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G511: &[Gate] =
+const G536: &[Gate] =
     &[sm("Instruction 'vset4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G512: &[Gate] =
+const G537: &[Gate] =
     &[sm("Instruction 'vshl'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G513: &[Gate] =
+const G538: &[Gate] =
     &[sm("Instruction 'vshr'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G514: &[Gate] =
+const G539: &[Gate] =
     &[sm("Instruction 'vsub'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G515: &[Gate] =
+const G540: &[Gate] =
     &[sm("Instruction 'vsub2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G516: &[Gate] =
+const G541: &[Gate] =
     &[sm("Instruction 'vsub4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G517: &[Gate] = &[
+const G542: &[Gate] = &[
     ptx("Feature 'WGMMA with floating point types'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with floating point types'",
@@ -2399,16 +2583,16 @@ const G517: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G518: &[Gate] = &[
+const G543: &[Gate] = &[
     ptx("Feature 'WGMMA with FP8 types'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.mma_async with FP8 types'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G519: &[Gate] = &[sm(
+const G544: &[Gate] = &[sm(
     "Instruction 'wgmma.mma_async with integer types'",
     &[Target::new(90, Suffix::Architecture)],
     Stage::Form,
 )];
-const G520: &[Gate] = &[
+const G545: &[Gate] = &[
     ptx("Feature 'WGMMA with mixed integer types'", 8, 4, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with mixed integer types'",
@@ -2416,8 +2600,8 @@ const G520: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G521: &[Gate] = &[ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form)];
-const G522: &[Gate] = &[
+const G546: &[Gate] = &[ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form)];
+const G547: &[Gate] = &[
     ptx("Feature 'WGMMA with boolean type'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with boolean type'",
@@ -2425,7 +2609,7 @@ const G522: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G523: &[Gate] = &[
+const G548: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with floating point types'", 8, 2, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with floating point types'",
@@ -2433,7 +2617,7 @@ const G523: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G524: &[Gate] = &[
+const G549: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with FP8 types'", 8, 2, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with FP8 types'",
@@ -2441,12 +2625,12 @@ const G524: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G525: &[Gate] = &[sm(
+const G550: &[Gate] = &[sm(
     "Instruction 'Sparse wgmma.mma_async with integer types'",
     &[Target::new(90, Suffix::Architecture)],
     Stage::Form,
 )];
-const G526: &[Gate] = &[
+const G551: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with mixed integer types'", 8, 4, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with mixed integer types'",
@@ -2454,78 +2638,78 @@ const G526: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G527: &[Gate] = &[ptx("Feature 'Sparse WGMMA with integer types'", 8, 2, Stage::Form)];
-const G528: &[Gate] = &[
+const G552: &[Gate] = &[ptx("Feature 'Sparse WGMMA with integer types'", 8, 2, Stage::Form)];
+const G553: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.fence'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G529: &[Gate] = &[
+const G554: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.commit_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G530: &[Gate] = &[
+const G555: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.wait_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G531: &[Gate] = &[
+const G556: &[Gate] = &[
     ptx("Feature '.m16n16k16'", 6, 0, Stage::Form),
     sm("Modifier '.m16n16k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G532: &[Gate] = &[
+const G557: &[Gate] = &[
     ptx("Feature '.m8n32k16'", 6, 1, Stage::Form),
     sm("Modifier '.m8n32k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G533: &[Gate] = &[
+const G558: &[Gate] = &[
     ptx("Feature '.m32n8k16'", 6, 1, Stage::Form),
     sm("Modifier '.m32n8k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G534: &[Gate] = &[
+const G559: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G535: &[Gate] = &[
+const G560: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'WMMA with .bf16/.tf32 FP types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with .bf16/.tf32 FP types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G536: &[Gate] = &[
+const G561: &[Gate] = &[
     ptx("Feature '.m16n16k8'", 7, 0, Stage::Form),
     sm("Modifier '.m16n16k8'", &[Target::sm(80)], Stage::Form),
 ];
-const G537: &[Gate] =
+const G562: &[Gate] =
     &[ptx("Feature '.m8n8k4'", 7, 0, Stage::Form), sm("Modifier '.m8n8k4'", &[Target::sm(80)], Stage::Form)];
-const G538: &[Gate] = &[
+const G563: &[Gate] = &[
     ptx("Feature 'WMMA with fp64 types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with fp64 types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G539: &[Gate] = &[
+const G564: &[Gate] = &[
     ptx("Feature 'WMMA with integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with integer types'", &[Target::sm(72)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G540: &[Gate] = &[
+const G565: &[Gate] = &[
     ptx("Feature '.m8n8k32'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k32'", &[Target::sm(75)], Stage::Form),
 ];
-const G541: &[Gate] = &[
+const G566: &[Gate] = &[
     ptx("Feature 'WMMA with sub-byte integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with sub-byte integer types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G542: &[Gate] = &[
+const G567: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G543: &[Gate] = &[
+const G568: &[Gate] = &[
     ptx("Feature 'WMMA with bit types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with bit types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G544: &[Gate] = &[
+const G569: &[Gate] = &[
     ptx("Modifier '.and' on 'wmma.mma'", 7, 1, Stage::Form),
     sm("Modifier '.and' on 'wmma.mma'", &[Target::sm(80)], Stage::Form),
 ];
@@ -2553,103 +2737,120 @@ const C12: &[Choice] = &[
     ty(Type::S16x2).gated(G12),
 ];
 const C13: &[Choice] = &[ty(Type::S32)];
-const C14: &[Choice] = &[md(Mod::Cc).gated(G13)];
-const C15: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::S64)];
-const C16: &[Choice] = &[ty(Type::F16).gated(G15), ty(Type::Bf16).gated(G16)];
-const C17: &[Choice] = &[ty(Type::F16x2), ty(Type::Bf16x2).gated(G4)];
-const C18: &[Choice] = &[md(Mod::Rz)];
-const C19: &[Choice] = &[ty(Type::Bf16x2).gated(G4)];
-const C20: &[Choice] = &[ty(Type::F16x2)];
-const C21: &[Choice] = &[ty(Type::U32), ty(Type::U64)];
-const C22: &[Choice] = &[ty(Type::Pred), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
-const C23: &[Choice] = &[md(Mod::Global)];
-const C24: &[Choice] = &[md(Mod::L2EvictNormal)];
+const C14: &[Choice] = &[ty(Type::U8x4), ty(Type::S8x4)];
+const C15: &[Choice] = &[ty(Type::U32), ty(Type::U16x2), ty(Type::S16x2)];
+const C16: &[Choice] = &[md(Mod::Cc).gated(G15)];
+const C17: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::S64)];
+const C18: &[Choice] = &[ty(Type::F16).gated(G17), ty(Type::Bf16).gated(G18)];
+const C19: &[Choice] = &[ty(Type::F16x2), ty(Type::Bf16x2).gated(G4)];
+const C20: &[Choice] = &[md(Mod::Rz)];
+const C21: &[Choice] = &[ty(Type::Bf16x2).gated(G4)];
+const C22: &[Choice] = &[ty(Type::F16x2)];
+const C23: &[Choice] = &[md(Mod::Satfinite).gated(G20)];
+const C24: &[Choice] = &[ty(Type::E4m3x4), ty(Type::E5m2x4)];
 const C25: &[Choice] = &[
-    md(Mod::Relaxed).gated(G21),
-    md(Mod::Acquire).gated(G22),
-    md(Mod::Release).gated(G23),
-    md(Mod::AcqRel).gated(G24),
+    ty(Type::E4m3x4),
+    ty(Type::E5m2x4),
+    ty(Type::E2m3x4),
+    ty(Type::E3m2x4),
+    ty(Type::E2m1x4),
+    ty(Type::E2m1p4x4),
+    ty(Type::Ue8m0x4),
 ];
-const C26: &[Choice] = &[md(Mod::Cta), md(Mod::Gpu), md(Mod::Sys), md(Mod::Cluster).gated(G25)];
-const C27: &[Choice] =
-    &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G26), md(Mod::SharedCluster).gated(G27)];
-const C28: &[Choice] = &[md(Mod::And), md(Mod::Or), md(Mod::Xor)];
-const C29: &[Choice] = &[md(Mod::L2CacheHint).gated(G28)];
-const C30: &[Choice] = &[ty(Type::B32), ty(Type::B64)];
-const C31: &[Choice] = &[md(Mod::Exch)];
-const C32: &[Choice] = &[ty(Type::B32), ty(Type::B64), ty(Type::B128).gated(G34)];
-const C33: &[Choice] = &[md(Mod::Cas)];
-const C34: &[Choice] = &[ty(Type::B16), ty(Type::B32), ty(Type::B64), ty(Type::B128).gated(G34)];
-const C35: &[Choice] = &[md(Mod::Add)];
-const C36: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::F64)];
-const C37: &[Choice] = &[md(Mod::Noftz)];
-const C38: &[Choice] = &[
-    ty(Type::F16).gated(G38),
-    ty(Type::F16x2).gated(G42),
-    ty(Type::Bf16).gated(G43),
-    ty(Type::Bf16x2).gated(G44),
+const C26: &[Choice] = &[ty(Type::U32), ty(Type::U64)];
+const C27: &[Choice] = &[ty(Type::Pred), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
+const C28: &[Choice] = &[md(Mod::Global)];
+const C29: &[Choice] = &[md(Mod::L2EvictNormal)];
+const C30: &[Choice] = &[
+    md(Mod::Relaxed).gated(G25),
+    md(Mod::Acquire).gated(G26),
+    md(Mod::Release).gated(G27),
+    md(Mod::AcqRel).gated(G28),
 ];
-const C39: &[Choice] = &[md(Mod::Inc), md(Mod::Dec)];
-const C40: &[Choice] = &[ty(Type::U32)];
-const C41: &[Choice] = &[md(Mod::Min), md(Mod::Max)];
-const C42: &[Choice] = &[md(Mod::V2), md(Mod::V4)];
-const C43: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max)];
-const C44: &[Choice] = &[md(Mod::V2), md(Mod::V4), md(Mod::V8)];
-const C45: &[Choice] = &[ty(Type::F16), ty(Type::Bf16).gated(G3)];
-const C46: &[Choice] = &[md(Mod::Cta)];
-const C47: &[Choice] = &[md(Mod::Sync)];
-const C48: &[Choice] = &[md(Mod::Arrive)];
-const C49: &[Choice] = &[md(Mod::Red)];
-const C50: &[Choice] = &[md(Mod::Popc)];
-const C51: &[Choice] = &[md(Mod::And), md(Mod::Or)];
-const C52: &[Choice] = &[ty(Type::Pred)];
-const C53: &[Choice] = &[md(Mod::Warp)];
-const C54: &[Choice] = &[md(Mod::Aligned).gated(G54)];
-const C55: &[Choice] = &[md(Mod::Cluster)];
-const C56: &[Choice] = &[md(Mod::Release).gated(G23), md(Mod::Relaxed).gated(G21)];
-const C57: &[Choice] = &[md(Mod::Wait)];
-const C58: &[Choice] = &[md(Mod::Acquire).gated(G22)];
-const C59: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::S64)];
-const C60: &[Choice] = &[md(Mod::Shiftamt)];
-const C61: &[Choice] = &[md(Mod::Clamp), md(Mod::Wrap)];
-const C62: &[Choice] = &[md(Mod::Uni)];
-const C63: &[Choice] = &[md(Mod::Idx)];
-const C64: &[Choice] = &[md(Mod::TryCancel)];
-const C65: &[Choice] = &[md(Mod::Async)];
-const C66: &[Choice] = &[md(Mod::SharedCta).gated(G26)];
-const C67: &[Choice] = &[md(Mod::MbarrierCompleteTxBytes).gated(G67)];
-const C68: &[Choice] = &[md(Mod::MulticastClusterAll)];
-const C69: &[Choice] = &[ty(Type::B128).gated(G34)];
-const C70: &[Choice] = &[md(Mod::QueryCancel)];
-const C71: &[Choice] = &[md(Mod::IsCanceled).gated(G70)];
-const C72: &[Choice] = &[
-    md(Mod::GetFirstCtaidX).gated(G72),
-    md(Mod::GetFirstCtaidY).gated(G73),
-    md(Mod::GetFirstCtaidZ).gated(G74),
+const C31: &[Choice] = &[md(Mod::Cta), md(Mod::Gpu), md(Mod::Sys), md(Mod::Cluster).gated(G29)];
+const C32: &[Choice] =
+    &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G30), md(Mod::SharedCluster).gated(G31)];
+const C33: &[Choice] = &[md(Mod::And), md(Mod::Or), md(Mod::Xor)];
+const C34: &[Choice] = &[md(Mod::L2CacheHint).gated(G32)];
+const C35: &[Choice] = &[ty(Type::B32), ty(Type::B64)];
+const C36: &[Choice] = &[md(Mod::Exch)];
+const C37: &[Choice] = &[ty(Type::B32), ty(Type::B64), ty(Type::B128).gated(G38)];
+const C38: &[Choice] = &[md(Mod::Cas)];
+const C39: &[Choice] = &[ty(Type::B16), ty(Type::B32), ty(Type::B64), ty(Type::B128).gated(G38)];
+const C40: &[Choice] = &[md(Mod::Add)];
+const C41: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::F64)];
+const C42: &[Choice] = &[md(Mod::Noftz)];
+const C43: &[Choice] = &[
+    ty(Type::F16).gated(G42),
+    ty(Type::F16x2).gated(G46),
+    ty(Type::Bf16).gated(G47),
+    ty(Type::Bf16x2).gated(G48),
 ];
-const C73: &[Choice] = &[md(Mod::GetFirstCtaid).gated(G75)];
-const C74: &[Choice] = &[md(Mod::V4)];
-const C75: &[Choice] = &[ty(Type::B16), ty(Type::B32), ty(Type::B64)];
-const C76: &[Choice] = &[ty(Type::F32), ty(Type::F64)];
-const C77: &[Choice] = &[md(Mod::Approx).gated(G78)];
-const C78: &[Choice] = &[md(Mod::Ca).gated(G80), md(Mod::Cg).gated(G80)];
-const C79: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta)];
-const C80: &[Choice] = &[md(Mod::L264B).gated(G81), md(Mod::L2128B).gated(G81), md(Mod::L2256B).gated(G82)];
-const C81: &[Choice] = &[md(Mod::CommitGroup)];
-const C82: &[Choice] = &[md(Mod::WaitGroup)];
-const C83: &[Choice] = &[md(Mod::WaitAll)];
-const C84: &[Choice] = &[md(Mod::Mbarrier)];
-const C85: &[Choice] = &[md(Mod::Noinc)];
-const C86: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G26)];
-const C87: &[Choice] = &[ty(Type::B64)];
-const C88: &[Choice] = &[md(Mod::Bulk)];
-const C89: &[Choice] = &[md(Mod::SharedCluster).gated(G27), md(Mod::SharedCta).gated(G89)];
-const C90: &[Choice] = &[md(Mod::SharedCluster).gated(G27)];
-const C91: &[Choice] = &[md(Mod::BulkGroup).gated(G91)];
-const C92: &[Choice] = &[md(Mod::MulticastCluster).gated(G92)];
-const C93: &[Choice] = &[md(Mod::CpMask)];
-const C94: &[Choice] = &[md(Mod::Reduce)];
-const C95: &[Choice] = &[
+const C44: &[Choice] = &[md(Mod::Inc), md(Mod::Dec)];
+const C45: &[Choice] = &[ty(Type::U32)];
+const C46: &[Choice] = &[md(Mod::Min), md(Mod::Max)];
+const C47: &[Choice] = &[md(Mod::V2), md(Mod::V4)];
+const C48: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max)];
+const C49: &[Choice] = &[md(Mod::V2), md(Mod::V4), md(Mod::V8)];
+const C50: &[Choice] = &[ty(Type::F16), ty(Type::Bf16).gated(G3)];
+const C51: &[Choice] = &[md(Mod::Cta)];
+const C52: &[Choice] = &[md(Mod::Sync)];
+const C53: &[Choice] = &[md(Mod::Arrive)];
+const C54: &[Choice] = &[md(Mod::Red)];
+const C55: &[Choice] = &[md(Mod::Popc)];
+const C56: &[Choice] = &[md(Mod::And), md(Mod::Or)];
+const C57: &[Choice] = &[ty(Type::Pred)];
+const C58: &[Choice] = &[md(Mod::Warp)];
+const C59: &[Choice] = &[md(Mod::Aligned).gated(G58)];
+const C60: &[Choice] = &[md(Mod::Cluster)];
+const C61: &[Choice] = &[md(Mod::Release).gated(G27), md(Mod::Relaxed).gated(G25)];
+const C62: &[Choice] = &[md(Mod::Wait)];
+const C63: &[Choice] = &[md(Mod::Acquire).gated(G26)];
+const C64: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::S64)];
+const C65: &[Choice] = &[md(Mod::Shiftamt)];
+const C66: &[Choice] = &[md(Mod::Clamp), md(Mod::Wrap)];
+const C67: &[Choice] = &[md(Mod::Uni)];
+const C68: &[Choice] = &[md(Mod::Idx)];
+const C69: &[Choice] = &[md(Mod::Lo)];
+const C70: &[Choice] = &[ty(Type::U64), ty(Type::S64)];
+const C71: &[Choice] = &[md(Mod::Hi)];
+const C72: &[Choice] = &[md(Mod::TryCancel)];
+const C73: &[Choice] = &[md(Mod::Async)];
+const C74: &[Choice] = &[md(Mod::SharedCta).gated(G30)];
+const C75: &[Choice] = &[md(Mod::MbarrierCompleteTxBytes).gated(G73)];
+const C76: &[Choice] = &[md(Mod::MulticastClusterAll)];
+const C77: &[Choice] = &[ty(Type::B128).gated(G38)];
+const C78: &[Choice] = &[md(Mod::QueryCancel)];
+const C79: &[Choice] = &[md(Mod::IsCanceled).gated(G76)];
+const C80: &[Choice] = &[
+    md(Mod::GetFirstCtaidX).gated(G78),
+    md(Mod::GetFirstCtaidY).gated(G79),
+    md(Mod::GetFirstCtaidZ).gated(G80),
+];
+const C81: &[Choice] = &[md(Mod::GetFirstCtaid).gated(G81)];
+const C82: &[Choice] = &[md(Mod::V4)];
+const C83: &[Choice] = &[ty(Type::B16), ty(Type::B32), ty(Type::B64)];
+const C84: &[Choice] = &[ty(Type::F32), ty(Type::F64)];
+const C85: &[Choice] = &[md(Mod::Approx).gated(G84)];
+const C86: &[Choice] = &[md(Mod::N2pi)];
+const C87: &[Choice] = &[md(Mod::Ca).gated(G87), md(Mod::Cg).gated(G87)];
+const C88: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta)];
+const C89: &[Choice] = &[md(Mod::L264B).gated(G88), md(Mod::L2128B).gated(G88), md(Mod::L2256B).gated(G89)];
+const C90: &[Choice] = &[md(Mod::CommitGroup)];
+const C91: &[Choice] = &[md(Mod::WaitGroup)];
+const C92: &[Choice] = &[md(Mod::WaitAll)];
+const C93: &[Choice] = &[md(Mod::Mbarrier)];
+const C94: &[Choice] = &[md(Mod::Noinc)];
+const C95: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G30)];
+const C96: &[Choice] = &[ty(Type::B64)];
+const C97: &[Choice] = &[md(Mod::Bulk)];
+const C98: &[Choice] = &[md(Mod::SharedCluster).gated(G31), md(Mod::SharedCta).gated(G96)];
+const C99: &[Choice] = &[md(Mod::SharedCluster).gated(G31)];
+const C100: &[Choice] = &[md(Mod::BulkGroup).gated(G98)];
+const C101: &[Choice] = &[md(Mod::MulticastCluster).gated(G99)];
+const C102: &[Choice] = &[md(Mod::CpMask)];
+const C103: &[Choice] = &[md(Mod::Reduce)];
+const C104: &[Choice] = &[
     md(Mod::Add),
     md(Mod::Min),
     md(Mod::Max),
@@ -2659,7 +2860,7 @@ const C95: &[Choice] = &[
     md(Mod::Or),
     md(Mod::Xor),
 ];
-const C96: &[Choice] = &[
+const C105: &[Choice] = &[
     ty(Type::F16),
     ty(Type::Bf16).gated(G3),
     ty(Type::B32),
@@ -2671,33 +2872,33 @@ const C96: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C97: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64)];
-const C98: &[Choice] = &[md(Mod::Prefetch)];
-const C99: &[Choice] = &[md(Mod::L2)];
-const C100: &[Choice] = &[md(Mod::Read).gated(G97)];
-const C101: &[Choice] = &[md(Mod::Tensor)];
-const C102: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d), md(Mod::N4d), md(Mod::N5d)];
-const C103: &[Choice] = &[md(Mod::SharedCluster).gated(G27), md(Mod::SharedCta).gated(G99)];
-const C104: &[Choice] = &[md(Mod::Tile).gated(G100)];
-const C105: &[Choice] = &[md(Mod::CtaGroup1), md(Mod::CtaGroup2)];
-const C106: &[Choice] = &[md(Mod::N3d)];
-const C107: &[Choice] = &[md(Mod::Im2col)];
-const C108: &[Choice] = &[md(Mod::N4d)];
-const C109: &[Choice] = &[md(Mod::N5d)];
-const C110: &[Choice] = &[md(Mod::N2d)];
-const C111: &[Choice] = &[md(Mod::TileGather4)];
-const C112: &[Choice] = &[md(Mod::N3d), md(Mod::N4d), md(Mod::N5d)];
-const C113: &[Choice] = &[md(Mod::Im2colW)];
-const C114: &[Choice] = &[md(Mod::Im2colW128)];
-const C115: &[Choice] = &[md(Mod::Im2colNoOffs)];
-const C116: &[Choice] = &[md(Mod::TileScatter4)];
-const C117: &[Choice] = &[md(Mod::Range)];
-const C118: &[Choice] =
+const C106: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64)];
+const C107: &[Choice] = &[md(Mod::Prefetch)];
+const C108: &[Choice] = &[md(Mod::L2)];
+const C109: &[Choice] = &[md(Mod::Read).gated(G104)];
+const C110: &[Choice] = &[md(Mod::Tensor)];
+const C111: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d), md(Mod::N4d), md(Mod::N5d)];
+const C112: &[Choice] = &[md(Mod::SharedCluster).gated(G31), md(Mod::SharedCta).gated(G106)];
+const C113: &[Choice] = &[md(Mod::Tile).gated(G107)];
+const C114: &[Choice] = &[md(Mod::CtaGroup1), md(Mod::CtaGroup2)];
+const C115: &[Choice] = &[md(Mod::N3d)];
+const C116: &[Choice] = &[md(Mod::Im2col)];
+const C117: &[Choice] = &[md(Mod::N4d)];
+const C118: &[Choice] = &[md(Mod::N5d)];
+const C119: &[Choice] = &[md(Mod::N2d)];
+const C120: &[Choice] = &[md(Mod::TileGather4)];
+const C121: &[Choice] = &[md(Mod::N3d), md(Mod::N4d), md(Mod::N5d)];
+const C122: &[Choice] = &[md(Mod::Im2colW)];
+const C123: &[Choice] = &[md(Mod::Im2colW128)];
+const C124: &[Choice] = &[md(Mod::Im2colNoOffs)];
+const C125: &[Choice] = &[md(Mod::TileScatter4)];
+const C126: &[Choice] = &[md(Mod::Range)];
+const C127: &[Choice] =
     &[md(Mod::L2EvictLast), md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictUnchanged)];
-const C119: &[Choice] = &[md(Mod::L2EvictFirst), md(Mod::L2EvictUnchanged)];
-const C120: &[Choice] = &[md(Mod::Fractional)];
-const C121: &[Choice] = &[md(Mod::Cvt)];
-const C122: &[Choice] = &[
+const C128: &[Choice] = &[md(Mod::L2EvictFirst), md(Mod::L2EvictUnchanged)];
+const C129: &[Choice] = &[md(Mod::Fractional)];
+const C130: &[Choice] = &[md(Mod::Cvt)];
+const C131: &[Choice] = &[
     ty(Type::U8),
     ty(Type::U16),
     ty(Type::U32),
@@ -2707,92 +2908,98 @@ const C122: &[Choice] = &[
     ty(Type::S32),
     ty(Type::S64),
 ];
-const C123: &[Choice] = &[md(Mod::Rni), md(Mod::Rzi), md(Mod::Rmi), md(Mod::Rpi)];
-const C124: &[Choice] = &[ty(Type::F16)];
-const C125: &[Choice] = &[ty(Type::Bf16).gated(G3)];
-const C126: &[Choice] = &[md(Mod::Rn), md(Mod::Rz)];
-const C127: &[Choice] = &[md(Mod::Relu).gated(G124)];
-const C128: &[Choice] = &[md(Mod::Satfinite).gated(G125)];
-const C129: &[Choice] = &[md(Mod::Rna)];
-const C130: &[Choice] = &[ty(Type::Tf32).gated(G127)];
-const C131: &[Choice] = &[md(Mod::Rs).gated(G131)];
-const C132: &[Choice] = &[ty(Type::E4m3x2), ty(Type::E5m2x2)];
-const C133: &[Choice] = &[ty(Type::E2m3x2), ty(Type::E3m2x2)];
-const C134: &[Choice] = &[ty(Type::E2m1x2)];
-const C135: &[Choice] = &[md(Mod::Rz), md(Mod::Rp)];
-const C136: &[Choice] = &[ty(Type::Ue8m0x2)];
-const C137: &[Choice] = &[ty(Type::E4m3x4), ty(Type::E5m2x4)];
-const C138: &[Choice] = &[ty(Type::E2m3x4), ty(Type::E3m2x4)];
-const C139: &[Choice] = &[ty(Type::E2m1x4)];
-const C140: &[Choice] = &[md(Mod::Pack)];
-const C141: &[Choice] = &[ty(Type::U16), ty(Type::S16)];
-const C142: &[Choice] = &[
-    ty(Type::U2).gated(G136),
-    ty(Type::S2).gated(G137),
-    ty(Type::U4).gated(G138),
-    ty(Type::S4).gated(G139),
+const C132: &[Choice] = &[md(Mod::Rni), md(Mod::Rzi), md(Mod::Rmi), md(Mod::Rpi)];
+const C133: &[Choice] = &[ty(Type::F16)];
+const C134: &[Choice] = &[ty(Type::Bf16).gated(G3)];
+const C135: &[Choice] = &[md(Mod::Pzo).gated(G129)];
+const C136: &[Choice] = &[md(Mod::Rm), md(Mod::Rp)];
+const C137: &[Choice] = &[md(Mod::Rn), md(Mod::Rz)];
+const C138: &[Choice] = &[md(Mod::Relu).gated(G132)];
+const C139: &[Choice] = &[md(Mod::Rna)];
+const C140: &[Choice] = &[ty(Type::Tf32).gated(G134)];
+const C141: &[Choice] = &[md(Mod::Rs).gated(G138)];
+const C142: &[Choice] = &[ty(Type::E4m3x2), ty(Type::E5m2x2)];
+const C143: &[Choice] = &[md(Mod::ScaledN1Ue8m0).gated(G141)];
+const C144: &[Choice] = &[ty(Type::E2m3x2), ty(Type::E3m2x2)];
+const C145: &[Choice] = &[ty(Type::E2m1x2)];
+const C146: &[Choice] = &[ty(Type::E4m3x2), ty(Type::E5m2x2), ty(Type::E2m3x2), ty(Type::E3m2x2)];
+const C147: &[Choice] = &[md(Mod::ScaledN2Ue8m0)];
+const C148: &[Choice] = &[md(Mod::Rn), md(Mod::Rz), md(Mod::Rp)];
+const C149: &[Choice] = &[ty(Type::Ue5m3x2)];
+const C150: &[Choice] = &[ty(Type::S2f6x2)];
+const C151: &[Choice] = &[md(Mod::Rz), md(Mod::Rp)];
+const C152: &[Choice] = &[ty(Type::Ue8m0x2)];
+const C153: &[Choice] = &[ty(Type::E2m3x4), ty(Type::E3m2x4)];
+const C154: &[Choice] = &[ty(Type::E2m1x4)];
+const C155: &[Choice] = &[md(Mod::Pack)];
+const C156: &[Choice] = &[ty(Type::U16), ty(Type::S16)];
+const C157: &[Choice] = &[
+    ty(Type::U2).gated(G149),
+    ty(Type::S2).gated(G150),
+    ty(Type::U4).gated(G151),
+    ty(Type::S4).gated(G152),
     ty(Type::U8),
     ty(Type::S8),
 ];
-const C143: &[Choice] = &[
+const C158: &[Choice] = &[
     md(Mod::Const),
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Shared),
-    md(Mod::SharedCta).gated(G26),
-    md(Mod::SharedCluster).gated(G27),
+    md(Mod::SharedCta).gated(G30),
+    md(Mod::SharedCluster).gated(G31),
     md(Mod::Param),
-    md(Mod::ParamEntry).gated(G140),
+    md(Mod::ParamEntry).gated(G153),
 ];
-const C144: &[Choice] = &[md(Mod::To)];
-const C145: &[Choice] = &[md(Mod::Full)];
-const C146: &[Choice] =
+const C159: &[Choice] = &[md(Mod::To)];
+const C160: &[Choice] = &[md(Mod::Full)];
+const C161: &[Choice] =
     &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S32), ty(Type::S64)];
-const C147: &[Choice] = &[md(Mod::Lo), md(Mod::Hi)];
-const C148: &[Choice] = &[ty(Type::U32), ty(Type::S32)];
-const C149: &[Choice] = &[ty(Type::Bf16).gated(G156), ty(Type::Bf16x2).gated(G157)];
-const C150: &[Choice] = &[
-    md(Mod::Sc).gated(G158),
-    md(Mod::AcqRel).gated(G24),
-    md(Mod::Acquire).gated(G22),
-    md(Mod::Release).gated(G23),
+const C162: &[Choice] = &[md(Mod::Lo), md(Mod::Hi)];
+const C163: &[Choice] = &[ty(Type::U32), ty(Type::S32)];
+const C164: &[Choice] = &[ty(Type::Bf16).gated(G169), ty(Type::Bf16x2).gated(G170)];
+const C165: &[Choice] = &[
+    md(Mod::Sc).gated(G171),
+    md(Mod::AcqRel).gated(G28),
+    md(Mod::Acquire).gated(G26),
+    md(Mod::Release).gated(G27),
 ];
-const C151: &[Choice] = &[md(Mod::Async).gated(G159)];
-const C152: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G162)];
-const C153: &[Choice] = &[md(Mod::Release).gated(G23)];
-const C154: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G162)];
-const C155: &[Choice] = &[md(Mod::MbarrierInit).gated(G163)];
-const C156: &[Choice] =
-    &[md(Mod::SyncRestrictSharedCluster).gated(G162), md(Mod::SyncRestrictSharedCta).gated(G162)];
-const C157: &[Choice] = &[md(Mod::Proxy)];
-const C158: &[Choice] = &[md(Mod::Alias).gated(G164)];
-const C159: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G26), md(Mod::SharedCluster).gated(G27)];
-const C160: &[Choice] = &[md(Mod::TensormapGeneric)];
-const C161: &[Choice] = &[md(Mod::AsyncGeneric)];
-const C162: &[Choice] = &[md(Mod::Oob).gated(G173)];
-const C163: &[Choice] = &[ty(Type::F16).gated(G174), ty(Type::Bf16).gated(G175)];
-const C164: &[Choice] = &[md(Mod::LaunchDependents).gated(G180), md(Mod::Wait).gated(G181)];
-const C165: &[Choice] = &[md(Mod::Texref), md(Mod::Samplerref), md(Mod::Surfref)];
-const C166: &[Choice] = &[md(Mod::Weak).gated(G185)];
-const C167: &[Choice] = &[
+const C166: &[Choice] = &[md(Mod::Async).gated(G172)];
+const C167: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G175)];
+const C168: &[Choice] = &[md(Mod::Release).gated(G27)];
+const C169: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G175)];
+const C170: &[Choice] = &[md(Mod::MbarrierInit).gated(G176)];
+const C171: &[Choice] =
+    &[md(Mod::SyncRestrictSharedCluster).gated(G175), md(Mod::SyncRestrictSharedCta).gated(G175)];
+const C172: &[Choice] = &[md(Mod::Proxy)];
+const C173: &[Choice] = &[md(Mod::Alias).gated(G177)];
+const C174: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G30), md(Mod::SharedCluster).gated(G31)];
+const C175: &[Choice] = &[md(Mod::TensormapGeneric)];
+const C176: &[Choice] = &[md(Mod::AsyncGeneric)];
+const C177: &[Choice] = &[md(Mod::Oob).gated(G186)];
+const C178: &[Choice] = &[ty(Type::F16).gated(G187), ty(Type::Bf16).gated(G188)];
+const C179: &[Choice] = &[md(Mod::LaunchDependents).gated(G194), md(Mod::Wait).gated(G195)];
+const C180: &[Choice] = &[md(Mod::Texref), md(Mod::Samplerref), md(Mod::Surfref)];
+const C181: &[Choice] = &[md(Mod::Weak).gated(G199)];
+const C182: &[Choice] = &[
     md(Mod::Const),
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamEntry).gated(G140),
-    md(Mod::ParamFunc).gated(G186),
+    md(Mod::ParamEntry).gated(G153),
+    md(Mod::ParamFunc).gated(G200),
     md(Mod::Shared),
-    md(Mod::SharedCta).gated(G26),
-    md(Mod::SharedCluster).gated(G27),
+    md(Mod::SharedCta).gated(G30),
+    md(Mod::SharedCluster).gated(G31),
 ];
-const C168: &[Choice] = &[
-    md(Mod::Ca).gated(G187),
-    md(Mod::Cg).gated(G187),
-    md(Mod::Cs).gated(G187),
-    md(Mod::Lu).gated(G187),
-    md(Mod::Cv).gated(G187),
+const C183: &[Choice] = &[
+    md(Mod::Ca).gated(G201),
+    md(Mod::Cg).gated(G201),
+    md(Mod::Cs).gated(G201),
+    md(Mod::Lu).gated(G201),
+    md(Mod::Cv).gated(G201),
 ];
-const C169: &[Choice] = &[
+const C184: &[Choice] = &[
     ty(Type::B8),
     ty(Type::B16),
     ty(Type::B32),
@@ -2807,110 +3014,111 @@ const C169: &[Choice] = &[
     ty(Type::S64),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::B128).gated(G34),
+    ty(Type::B128).gated(G38),
 ];
-const C170: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G191),
-    md(Mod::L1EvictUnchanged).gated(G192),
-    md(Mod::L1EvictFirst).gated(G193),
-    md(Mod::L1EvictLast).gated(G194),
-    md(Mod::L1NoAllocate).gated(G195),
+const C185: &[Choice] = &[
+    md(Mod::L1EvictNormal).gated(G205),
+    md(Mod::L1EvictUnchanged).gated(G206),
+    md(Mod::L1EvictFirst).gated(G207),
+    md(Mod::L1EvictLast).gated(G208),
+    md(Mod::L1NoAllocate).gated(G209),
 ];
-const C171: &[Choice] = &[md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictLast)];
-const C172: &[Choice] = &[md(Mod::Volatile).gated(G196)];
-const C173: &[Choice] = &[md(Mod::Relaxed).gated(G21), md(Mod::Acquire).gated(G22)];
-const C174: &[Choice] = &[md(Mod::Mmio).gated(G197)];
-const C175: &[Choice] = &[md(Mod::Relaxed).gated(G21), md(Mod::Acquire).gated(G198)];
-const C176: &[Choice] = &[md(Mod::Sys)];
-const C177: &[Choice] = &[md(Mod::Ca).gated(G187), md(Mod::Cg).gated(G187), md(Mod::Cs).gated(G187)];
-const C178: &[Choice] = &[md(Mod::Nc).gated(G199)];
-const C179: &[Choice] = &[md(Mod::M8n8)];
-const C180: &[Choice] = &[md(Mod::X1)];
-const C181: &[Choice] = &[md(Mod::Trans)];
-const C182: &[Choice] = &[ty(Type::B16)];
-const C183: &[Choice] = &[md(Mod::X2)];
-const C184: &[Choice] = &[md(Mod::X4)];
-const C185: &[Choice] = &[md(Mod::M8n16)];
-const C186: &[Choice] = &[md(Mod::B8x16)];
-const C187: &[Choice] = &[md(Mod::B6x16P32), md(Mod::B4x16P64)];
-const C188: &[Choice] = &[md(Mod::M16n16).gated(G202)];
-const C189: &[Choice] = &[ty(Type::B8)];
-const C190: &[Choice] = &[md(Mod::Or), md(Mod::And)];
-const C191: &[Choice] = &[md(Mod::Hi), md(Mod::Lo)];
-const C192: &[Choice] = &[md(Mod::Wide)];
-const C193: &[Choice] = &[ty(Type::U16), ty(Type::U32), ty(Type::S16), ty(Type::S32)];
-const C194: &[Choice] = &[md(Mod::Hi)];
-const C195: &[Choice] = &[md(Mod::Any)];
-const C196: &[Choice] = &[md(Mod::All)];
-const C197: &[Choice] = &[md(Mod::NaN).gated(G216)];
-const C198: &[Choice] = &[md(Mod::Xorsign).gated(G217)];
-const C199: &[Choice] = &[md(Mod::Abs).gated(G218)];
-const C200: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G221)];
-const C201: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G222)];
-const C202: &[Choice] = &[md(Mod::Init)];
-const C203: &[Choice] = &[md(Mod::Inval)];
-const C204: &[Choice] = &[md(Mod::ExpectTx)];
-const C205: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G26), md(Mod::SharedCluster).gated(G27)];
-const C206: &[Choice] = &[md(Mod::Relaxed).gated(G21)];
-const C207: &[Choice] = &[md(Mod::Cta), md(Mod::Cluster).gated(G25)];
-const C208: &[Choice] = &[md(Mod::CompleteTx)];
-const C209: &[Choice] = &[md(Mod::Release).gated(G231), md(Mod::Relaxed).gated(G232)];
-const C210: &[Choice] = &[md(Mod::NoComplete)];
-const C211: &[Choice] = &[md(Mod::Release).gated(G237), md(Mod::Relaxed).gated(G238)];
-const C212: &[Choice] = &[md(Mod::ArriveDrop)];
-const C213: &[Choice] = &[md(Mod::Release).gated(G240), md(Mod::Relaxed).gated(G241)];
-const C214: &[Choice] = &[md(Mod::Release).gated(G246), md(Mod::Relaxed).gated(G247)];
-const C215: &[Choice] = &[md(Mod::TestWait)];
-const C216: &[Choice] = &[md(Mod::Acquire).gated(G249), md(Mod::Relaxed).gated(G250)];
-const C217: &[Choice] = &[md(Mod::Parity)];
-const C218: &[Choice] = &[md(Mod::Acquire).gated(G252), md(Mod::Relaxed).gated(G253)];
-const C219: &[Choice] = &[md(Mod::TryWait)];
-const C220: &[Choice] = &[md(Mod::Acquire).gated(G255), md(Mod::Relaxed).gated(G256)];
-const C221: &[Choice] = &[md(Mod::Acquire).gated(G258), md(Mod::Relaxed).gated(G259)];
-const C222: &[Choice] = &[md(Mod::PendingCount)];
-const C223: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G261)];
-const C224: &[Choice] = &[md(Mod::Alias).gated(G164), md(Mod::Async).gated(G159)];
-const C225: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G266)];
-const C226: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G267)];
-const C227: &[Choice] = &[md(Mod::M8n8k4)];
-const C228: &[Choice] = &[md(Mod::Row), md(Mod::Col)];
-const C229: &[Choice] = &[ty(Type::F16), ty(Type::F32)];
-const C230: &[Choice] = &[md(Mod::M16n8k8), md(Mod::M16n8k16)];
-const C231: &[Choice] = &[md(Mod::Row)];
-const C232: &[Choice] = &[md(Mod::Col)];
-const C233: &[Choice] = &[md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
-const C234: &[Choice] = &[md(Mod::M8n8k4), md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
-const C235: &[Choice] = &[md(Mod::M8n8k16), md(Mod::M16n8k16), md(Mod::M16n8k32)];
-const C236: &[Choice] = &[ty(Type::U8), ty(Type::S8)];
-const C237: &[Choice] = &[md(Mod::M8n8k32), md(Mod::M16n8k32), md(Mod::M16n8k64)];
-const C238: &[Choice] = &[ty(Type::U4).gated(G138), ty(Type::S4).gated(G139)];
-const C239: &[Choice] = &[md(Mod::M8n8k128), md(Mod::M16n8k128), md(Mod::M16n8k256)];
-const C240: &[Choice] = &[ty(Type::B1).gated(G283)];
-const C241: &[Choice] = &[md(Mod::Xor), md(Mod::And)];
-const C242: &[Choice] = &[md(Mod::M16n8k16), md(Mod::M16n8k32)];
-const C243: &[Choice] = &[md(Mod::KindF8f6f4).gated(G288)];
-const C244: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2)];
-const C245: &[Choice] = &[md(Mod::M16n8k32)];
-const C246: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2), ty(Type::E3m2), ty(Type::E2m3), ty(Type::E2m1)];
-const C247: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G294)];
-const C248: &[Choice] = &[md(Mod::M16n8k16)];
-const C249: &[Choice] = &[md(Mod::M16n8k8)];
-const C250: &[Choice] = &[md(Mod::M16n8k64)];
-const C251: &[Choice] = &[md(Mod::M16n8k128)];
-const C252: &[Choice] = &[md(Mod::SpOrderedMetadata)];
-const C253: &[Choice] = &[md(Mod::KindMxf4).gated(G298)];
-const C254: &[Choice] = &[md(Mod::BlockScale).gated(G299)];
-const C255: &[Choice] = &[md(Mod::ScaleVec2X).gated(G300)];
-const C256: &[Choice] = &[ty(Type::E2m1)];
-const C257: &[Choice] = &[ty(Type::Ue8m0)];
-const C258: &[Choice] = &[md(Mod::KindMxf4nvf4).gated(G302)];
-const C259: &[Choice] = &[md(Mod::ScaleVec2X).gated(G300), md(Mod::ScaleVec4X).gated(G303)];
-const C260: &[Choice] = &[ty(Type::Ue8m0), ty(Type::Ue4m3)];
-const C261: &[Choice] = &[md(Mod::KindMxf8f6f4).gated(G305)];
-const C262: &[Choice] = &[md(Mod::ScaleVec1X).gated(G306)];
-const C263: &[Choice] = &[
+const C186: &[Choice] = &[md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictLast)];
+const C187: &[Choice] = &[md(Mod::Volatile).gated(G210)];
+const C188: &[Choice] = &[md(Mod::Relaxed).gated(G25), md(Mod::Acquire).gated(G26)];
+const C189: &[Choice] = &[md(Mod::Mmio).gated(G211)];
+const C190: &[Choice] = &[md(Mod::Relaxed).gated(G25), md(Mod::Acquire).gated(G212)];
+const C191: &[Choice] = &[md(Mod::Sys)];
+const C192: &[Choice] = &[md(Mod::Ca).gated(G201), md(Mod::Cg).gated(G201), md(Mod::Cs).gated(G201)];
+const C193: &[Choice] = &[md(Mod::Nc).gated(G213)];
+const C194: &[Choice] = &[md(Mod::M8n8)];
+const C195: &[Choice] = &[md(Mod::X1)];
+const C196: &[Choice] = &[md(Mod::Trans)];
+const C197: &[Choice] = &[ty(Type::B16)];
+const C198: &[Choice] = &[md(Mod::X2)];
+const C199: &[Choice] = &[md(Mod::X4)];
+const C200: &[Choice] = &[md(Mod::M8n16)];
+const C201: &[Choice] = &[md(Mod::B8x16)];
+const C202: &[Choice] = &[md(Mod::B6x16P32), md(Mod::B4x16P64)];
+const C203: &[Choice] = &[md(Mod::M16n16).gated(G216)];
+const C204: &[Choice] = &[ty(Type::B8)];
+const C205: &[Choice] = &[md(Mod::Or), md(Mod::And)];
+const C206: &[Choice] = &[md(Mod::Hi), md(Mod::Lo)];
+const C207: &[Choice] = &[md(Mod::Wide)];
+const C208: &[Choice] = &[ty(Type::U16), ty(Type::U32), ty(Type::S16), ty(Type::S32)];
+const C209: &[Choice] = &[md(Mod::Any)];
+const C210: &[Choice] = &[md(Mod::All)];
+const C211: &[Choice] = &[md(Mod::NaN).gated(G230)];
+const C212: &[Choice] = &[md(Mod::Xorsign).gated(G231)];
+const C213: &[Choice] = &[md(Mod::Abs).gated(G232)];
+const C214: &[Choice] =
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G235)];
+const C215: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G236)];
+const C216: &[Choice] = &[ty(Type::U8x4)];
+const C217: &[Choice] = &[ty(Type::S8x4)];
+const C218: &[Choice] = &[md(Mod::Init)];
+const C219: &[Choice] = &[md(Mod::Inval)];
+const C220: &[Choice] = &[md(Mod::ExpectTx)];
+const C221: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G30), md(Mod::SharedCluster).gated(G31)];
+const C222: &[Choice] = &[md(Mod::Relaxed).gated(G25)];
+const C223: &[Choice] = &[md(Mod::Cta), md(Mod::Cluster).gated(G29)];
+const C224: &[Choice] = &[md(Mod::CompleteTx)];
+const C225: &[Choice] = &[md(Mod::Release).gated(G248), md(Mod::Relaxed).gated(G249)];
+const C226: &[Choice] = &[md(Mod::NoComplete)];
+const C227: &[Choice] = &[md(Mod::Release).gated(G254), md(Mod::Relaxed).gated(G255)];
+const C228: &[Choice] = &[md(Mod::ArriveDrop)];
+const C229: &[Choice] = &[md(Mod::Release).gated(G257), md(Mod::Relaxed).gated(G258)];
+const C230: &[Choice] = &[md(Mod::Release).gated(G263), md(Mod::Relaxed).gated(G264)];
+const C231: &[Choice] = &[md(Mod::TestWait)];
+const C232: &[Choice] = &[md(Mod::Acquire).gated(G266), md(Mod::Relaxed).gated(G267)];
+const C233: &[Choice] = &[md(Mod::Parity)];
+const C234: &[Choice] = &[md(Mod::Acquire).gated(G269), md(Mod::Relaxed).gated(G270)];
+const C235: &[Choice] = &[md(Mod::TryWait)];
+const C236: &[Choice] = &[md(Mod::Acquire).gated(G272), md(Mod::Relaxed).gated(G273)];
+const C237: &[Choice] = &[md(Mod::Acquire).gated(G275), md(Mod::Relaxed).gated(G276)];
+const C238: &[Choice] = &[md(Mod::PendingCount)];
+const C239: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G278)];
+const C240: &[Choice] = &[md(Mod::Alias).gated(G177), md(Mod::Async).gated(G172)];
+const C241: &[Choice] =
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G283)];
+const C242: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G284)];
+const C243: &[Choice] = &[md(Mod::M8n8k4)];
+const C244: &[Choice] = &[md(Mod::Row), md(Mod::Col)];
+const C245: &[Choice] = &[ty(Type::F16), ty(Type::F32)];
+const C246: &[Choice] = &[md(Mod::M16n8k8), md(Mod::M16n8k16)];
+const C247: &[Choice] = &[md(Mod::Row)];
+const C248: &[Choice] = &[md(Mod::Col)];
+const C249: &[Choice] = &[md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
+const C250: &[Choice] = &[md(Mod::M8n8k4), md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
+const C251: &[Choice] = &[md(Mod::M8n8k16), md(Mod::M16n8k16), md(Mod::M16n8k32)];
+const C252: &[Choice] = &[ty(Type::U8), ty(Type::S8)];
+const C253: &[Choice] = &[md(Mod::M8n8k32), md(Mod::M16n8k32), md(Mod::M16n8k64)];
+const C254: &[Choice] = &[ty(Type::U4).gated(G151), ty(Type::S4).gated(G152)];
+const C255: &[Choice] = &[md(Mod::M8n8k128), md(Mod::M16n8k128), md(Mod::M16n8k256)];
+const C256: &[Choice] = &[ty(Type::B1).gated(G303)];
+const C257: &[Choice] = &[md(Mod::Xor), md(Mod::And)];
+const C258: &[Choice] = &[md(Mod::M16n8k16), md(Mod::M16n8k32)];
+const C259: &[Choice] = &[md(Mod::KindF8f6f4).gated(G308)];
+const C260: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2)];
+const C261: &[Choice] = &[md(Mod::M16n8k32)];
+const C262: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2), ty(Type::E3m2), ty(Type::E2m3), ty(Type::E2m1)];
+const C263: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G314)];
+const C264: &[Choice] = &[md(Mod::M16n8k16)];
+const C265: &[Choice] = &[md(Mod::M16n8k8)];
+const C266: &[Choice] = &[md(Mod::M16n8k64)];
+const C267: &[Choice] = &[md(Mod::M16n8k128)];
+const C268: &[Choice] = &[md(Mod::SpOrderedMetadata)];
+const C269: &[Choice] = &[md(Mod::KindMxf4).gated(G318)];
+const C270: &[Choice] = &[md(Mod::BlockScale).gated(G319)];
+const C271: &[Choice] = &[md(Mod::ScaleVec2X).gated(G320)];
+const C272: &[Choice] = &[ty(Type::E2m1)];
+const C273: &[Choice] = &[ty(Type::Ue8m0)];
+const C274: &[Choice] = &[md(Mod::KindMxf4nvf4).gated(G322)];
+const C275: &[Choice] = &[md(Mod::ScaleVec2X).gated(G320), md(Mod::ScaleVec4X).gated(G323)];
+const C276: &[Choice] = &[ty(Type::Ue8m0), ty(Type::Ue4m3)];
+const C277: &[Choice] = &[md(Mod::KindMxf8f6f4).gated(G325)];
+const C278: &[Choice] = &[md(Mod::ScaleVec1X).gated(G326)];
+const C279: &[Choice] = &[
     ty(Type::Pred),
     ty(Type::B16),
     ty(Type::B32),
@@ -2923,9 +3131,9 @@ const C263: &[Choice] = &[
     ty(Type::S64),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::B128).gated(G34),
+    ty(Type::B128).gated(G38),
 ];
-const C264: &[Choice] = &[
+const C280: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2938,29 +3146,29 @@ const C264: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C265: &[Choice] = &[ty(Type::Bf16).gated(G312), ty(Type::Bf16x2).gated(G313)];
-const C266: &[Choice] = &[md(Mod::LdReduce)];
-const C267: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add), md(Mod::And), md(Mod::Or), md(Mod::Xor)];
-const C268: &[Choice] =
+const C281: &[Choice] = &[ty(Type::Bf16).gated(G332), ty(Type::Bf16x2).gated(G333)];
+const C282: &[Choice] = &[md(Mod::LdReduce)];
+const C283: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add), md(Mod::And), md(Mod::Or), md(Mod::Xor)];
+const C284: &[Choice] =
     &[ty(Type::B32), ty(Type::B64), ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::S64)];
-const C269: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add)];
-const C270: &[Choice] = &[md(Mod::AccF32), md(Mod::AccF16)];
-const C271: &[Choice] = &[
+const C285: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add)];
+const C286: &[Choice] = &[md(Mod::AccF32), md(Mod::AccF16)];
+const C287: &[Choice] = &[
     ty(Type::F16),
     ty(Type::F16x2),
     ty(Type::Bf16).gated(G3),
     ty(Type::Bf16x2).gated(G4),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::E5m2).gated(G316),
-    ty(Type::E5m2x2).gated(G317),
-    ty(Type::E5m2x4).gated(G318),
-    ty(Type::E4m3).gated(G319),
-    ty(Type::E4m3x2).gated(G320),
-    ty(Type::E4m3x4).gated(G321),
+    ty(Type::E5m2).gated(G337),
+    ty(Type::E5m2x2).gated(G338),
+    ty(Type::E5m2x4).gated(G339),
+    ty(Type::E4m3).gated(G340),
+    ty(Type::E4m3x2).gated(G341),
+    ty(Type::E4m3x4).gated(G342),
 ];
-const C272: &[Choice] = &[md(Mod::St)];
-const C273: &[Choice] = &[
+const C288: &[Choice] = &[md(Mod::St)];
+const C289: &[Choice] = &[
     ty(Type::B32),
     ty(Type::B64),
     ty(Type::U32),
@@ -2973,14 +3181,14 @@ const C273: &[Choice] = &[
     ty(Type::Bf16x2).gated(G4),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::E5m2).gated(G316),
-    ty(Type::E5m2x2).gated(G317),
-    ty(Type::E5m2x4).gated(G318),
-    ty(Type::E4m3).gated(G319),
-    ty(Type::E4m3x2).gated(G320),
-    ty(Type::E4m3x4).gated(G321),
+    ty(Type::E5m2).gated(G337),
+    ty(Type::E5m2x2).gated(G338),
+    ty(Type::E5m2x4).gated(G339),
+    ty(Type::E4m3).gated(G340),
+    ty(Type::E4m3x2).gated(G341),
+    ty(Type::E4m3x4).gated(G342),
 ];
-const C274: &[Choice] = &[
+const C290: &[Choice] = &[
     ty(Type::B32),
     ty(Type::B64),
     ty(Type::U32),
@@ -2994,19 +3202,19 @@ const C274: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C275: &[Choice] = &[md(Mod::Mask)];
-const C276: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
-const C277: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
-const C278: &[Choice] = &[md(Mod::L2EvictLast).gated(G331), md(Mod::L2EvictNormal).gated(G331)];
-const C279: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
-const C280: &[Choice] = &[md(Mod::Tensormap).gated(G332)];
-const C281: &[Choice] = &[md(Mod::L1)];
-const C282: &[Choice] =
+const C291: &[Choice] = &[md(Mod::Mask)];
+const C292: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
+const C293: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
+const C294: &[Choice] = &[md(Mod::L2EvictLast).gated(G353), md(Mod::L2EvictNormal).gated(G353)];
+const C295: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
+const C296: &[Choice] = &[md(Mod::Tensormap).gated(G354)];
+const C297: &[Choice] = &[md(Mod::L1)];
+const C298: &[Choice] =
     &[md(Mod::F4e), md(Mod::B4e), md(Mod::Rc8), md(Mod::Ecl), md(Mod::Ecr), md(Mod::Rc16)];
-const C283: &[Choice] = &[md(Mod::Relaxed).gated(G21), md(Mod::Release).gated(G23)];
-const C284: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::S64)];
-const C285: &[Choice] = &[md(Mod::Gpu), md(Mod::Sys)];
-const C286: &[Choice] = &[
+const C299: &[Choice] = &[md(Mod::Relaxed).gated(G25), md(Mod::Release).gated(G27)];
+const C300: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::S64)];
+const C301: &[Choice] = &[md(Mod::Gpu), md(Mod::Sys)];
+const C302: &[Choice] = &[
     md(Mod::Eq),
     md(Mod::Ne),
     md(Mod::Lt),
@@ -3026,9 +3234,9 @@ const C286: &[Choice] = &[
     md(Mod::Num),
     md(Mod::Nan),
 ];
-const C287: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32)];
-const C288: &[Choice] = &[ty(Type::U8x4), ty(Type::S8x4), ty(Type::U16x2), ty(Type::S16x2)];
-const C289: &[Choice] = &[
+const C303: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32)];
+const C304: &[Choice] = &[ty(Type::U8x4), ty(Type::S8x4), ty(Type::U16x2), ty(Type::S16x2)];
+const C305: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -3042,7 +3250,7 @@ const C289: &[Choice] = &[
     ty(Type::F64),
     ty(Type::F16),
 ];
-const C290: &[Choice] = &[
+const C306: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -3057,13 +3265,13 @@ const C290: &[Choice] = &[
     ty(Type::F16),
     ty(Type::Bf16).gated(G3),
 ];
-const C291: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
-const C292: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
-const C293: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
-const C294: &[Choice] = &[md(Mod::Inc).gated(G356), md(Mod::Dec).gated(G357)];
-const C295: &[Choice] = &[md(Mod::L), md(Mod::R)];
-const C296: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
-const C297: &[Choice] = &[
+const C307: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
+const C308: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
+const C309: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
+const C310: &[Choice] = &[md(Mod::Inc).gated(G378), md(Mod::Dec).gated(G379)];
+const C311: &[Choice] = &[md(Mod::L), md(Mod::R)];
+const C312: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
+const C313: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -3074,27 +3282,27 @@ const C297: &[Choice] = &[
     ty(Type::S32),
     ty(Type::S64),
 ];
-const C298: &[Choice] = &[
+const C314: &[Choice] = &[
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamFunc).gated(G186),
+    md(Mod::ParamFunc).gated(G200),
     md(Mod::Shared),
-    md(Mod::SharedCta).gated(G26),
-    md(Mod::SharedCluster).gated(G27),
+    md(Mod::SharedCta).gated(G30),
+    md(Mod::SharedCluster).gated(G31),
 ];
-const C299: &[Choice] =
-    &[md(Mod::Wb).gated(G368), md(Mod::Cg).gated(G368), md(Mod::Cs).gated(G368), md(Mod::Wt).gated(G368)];
-const C300: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G369),
-    md(Mod::L1EvictUnchanged).gated(G370),
-    md(Mod::L1EvictFirst).gated(G371),
-    md(Mod::L1EvictLast).gated(G372),
-    md(Mod::L1NoAllocate).gated(G373),
+const C315: &[Choice] =
+    &[md(Mod::Wb).gated(G390), md(Mod::Cg).gated(G390), md(Mod::Cs).gated(G390), md(Mod::Wt).gated(G390)];
+const C316: &[Choice] = &[
+    md(Mod::L1EvictNormal).gated(G391),
+    md(Mod::L1EvictUnchanged).gated(G392),
+    md(Mod::L1EvictFirst).gated(G393),
+    md(Mod::L1EvictLast).gated(G394),
+    md(Mod::L1NoAllocate).gated(G395),
 ];
-const C301: &[Choice] = &[md(Mod::Relaxed).gated(G21), md(Mod::Release).gated(G374)];
-const C302: &[Choice] = &[md(Mod::SharedCluster).gated(G27), md(Mod::Shared), md(Mod::SharedCta).gated(G26)];
-const C303: &[Choice] = &[
+const C317: &[Choice] = &[md(Mod::Relaxed).gated(G25), md(Mod::Release).gated(G396)];
+const C318: &[Choice] = &[md(Mod::SharedCluster).gated(G31), md(Mod::Shared), md(Mod::SharedCta).gated(G30)];
+const C319: &[Choice] = &[
     ty(Type::B32),
     ty(Type::B64),
     ty(Type::U32),
@@ -3104,49 +3312,49 @@ const C303: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C304: &[Choice] = &[md(Mod::M16n8).gated(G382)];
-const C305: &[Choice] = &[ty(Type::Bf16).gated(G387), ty(Type::Bf16x2).gated(G388)];
-const C306: &[Choice] = &[ty(Type::F16).gated(G390), ty(Type::Bf16).gated(G391)];
-const C307: &[Choice] = &[md(Mod::B)];
-const C308: &[Choice] = &[
+const C320: &[Choice] = &[md(Mod::M16n8).gated(G404)];
+const C321: &[Choice] = &[ty(Type::Bf16).gated(G409), ty(Type::Bf16x2).gated(G410)];
+const C322: &[Choice] = &[ty(Type::F16).gated(G414), ty(Type::Bf16).gated(G415)];
+const C323: &[Choice] = &[md(Mod::B)];
+const C324: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
-    md(Mod::N3d).gated(G394),
-    md(Mod::A1d).gated(G395),
-    md(Mod::A2d).gated(G395),
+    md(Mod::N3d).gated(G419),
+    md(Mod::A1d).gated(G420),
+    md(Mod::A2d).gated(G420),
 ];
-const C309: &[Choice] =
-    &[md(Mod::Ca).gated(G396), md(Mod::Cg).gated(G396), md(Mod::Cs).gated(G396), md(Mod::Cv).gated(G396)];
-const C310: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
-const C311: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
-const C312: &[Choice] = &[
+const C325: &[Choice] =
+    &[md(Mod::Ca).gated(G421), md(Mod::Cg).gated(G421), md(Mod::Cs).gated(G421), md(Mod::Cv).gated(G421)];
+const C326: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
+const C327: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
+const C328: &[Choice] = &[
     md(Mod::Width),
     md(Mod::Height),
     md(Mod::Depth),
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
-    md(Mod::ArraySize).gated(G397),
-    md(Mod::MemoryLayout).gated(G398),
+    md(Mod::ArraySize).gated(G422),
+    md(Mod::MemoryLayout).gated(G423),
 ];
-const C313: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
-const C314: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
-const C315: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
-const C316: &[Choice] = &[md(Mod::P)];
-const C317: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G401)];
-const C318: &[Choice] =
-    &[md(Mod::Wb).gated(G403), md(Mod::Cg).gated(G403), md(Mod::Cs).gated(G403), md(Mod::Wt).gated(G403)];
-const C319: &[Choice] = &[ty(Type::Bf16).gated(G408), ty(Type::Bf16x2).gated(G409)];
-const C320: &[Choice] = &[md(Mod::Alloc)];
-const C321: &[Choice] = &[md(Mod::Dealloc)];
-const C322: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
-const C323: &[Choice] = &[md(Mod::Ld)];
-const C324: &[Choice] = &[
-    md(Mod::N16x64b).gated(G415),
-    md(Mod::N16x128b).gated(G416),
-    md(Mod::N16x256b).gated(G417),
-    md(Mod::N32x32b).gated(G418),
+const C329: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
+const C330: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
+const C331: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
+const C332: &[Choice] = &[md(Mod::P)];
+const C333: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G426)];
+const C334: &[Choice] =
+    &[md(Mod::Wb).gated(G428), md(Mod::Cg).gated(G428), md(Mod::Cs).gated(G428), md(Mod::Wt).gated(G428)];
+const C335: &[Choice] = &[ty(Type::Bf16).gated(G433), ty(Type::Bf16x2).gated(G434)];
+const C336: &[Choice] = &[md(Mod::Alloc)];
+const C337: &[Choice] = &[md(Mod::Dealloc)];
+const C338: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
+const C339: &[Choice] = &[md(Mod::Ld)];
+const C340: &[Choice] = &[
+    md(Mod::N16x64b).gated(G440),
+    md(Mod::N16x128b).gated(G441),
+    md(Mod::N16x256b).gated(G442),
+    md(Mod::N32x32b).gated(G443),
 ];
-const C325: &[Choice] = &[
+const C341: &[Choice] = &[
     md(Mod::X1),
     md(Mod::X2),
     md(Mod::X4),
@@ -3156,69 +3364,69 @@ const C325: &[Choice] = &[
     md(Mod::X64),
     md(Mod::X128),
 ];
-const C326: &[Choice] = &[md(Mod::Pack16b)];
-const C327: &[Choice] = &[md(Mod::N16x32bx2).gated(G420)];
-const C328: &[Choice] = &[md(Mod::Unpack16b)];
-const C329: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
-const C330: &[Choice] = &[md(Mod::Cp)];
-const C331: &[Choice] =
-    &[md(Mod::N128x256b).gated(G423), md(Mod::N4x256b).gated(G424), md(Mod::N128x128b).gated(G425)];
-const C332: &[Choice] = &[md(Mod::N64x128b).gated(G427)];
-const C333: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
-const C334: &[Choice] = &[md(Mod::N32x128b).gated(G428)];
-const C335: &[Choice] = &[md(Mod::Warpx4)];
-const C336: &[Choice] = &[md(Mod::Shift)];
-const C337: &[Choice] = &[md(Mod::Down)];
-const C338: &[Choice] = &[md(Mod::Mma)];
-const C339: &[Choice] = &[
-    md(Mod::KindF16).gated(G430),
-    md(Mod::KindTf32).gated(G431),
-    md(Mod::KindF8f6f4).gated(G288),
-    md(Mod::KindI8).gated(G432),
+const C342: &[Choice] = &[md(Mod::Pack16b)];
+const C343: &[Choice] = &[md(Mod::N16x32bx2).gated(G445)];
+const C344: &[Choice] = &[md(Mod::Unpack16b)];
+const C345: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
+const C346: &[Choice] = &[md(Mod::Cp)];
+const C347: &[Choice] =
+    &[md(Mod::N128x256b).gated(G448), md(Mod::N4x256b).gated(G449), md(Mod::N128x128b).gated(G450)];
+const C348: &[Choice] = &[md(Mod::N64x128b).gated(G452)];
+const C349: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
+const C350: &[Choice] = &[md(Mod::N32x128b).gated(G453)];
+const C351: &[Choice] = &[md(Mod::Warpx4)];
+const C352: &[Choice] = &[md(Mod::Shift)];
+const C353: &[Choice] = &[md(Mod::Down)];
+const C354: &[Choice] = &[md(Mod::Mma)];
+const C355: &[Choice] = &[
+    md(Mod::KindF16).gated(G455),
+    md(Mod::KindTf32).gated(G456),
+    md(Mod::KindF8f6f4).gated(G308),
+    md(Mod::KindI8).gated(G457),
 ];
-const C340: &[Choice] = &[
-    md(Mod::CollectorAFill).gated(G433),
-    md(Mod::CollectorAUse).gated(G434),
-    md(Mod::CollectorALastuse).gated(G435),
-    md(Mod::CollectorADiscard).gated(G436),
+const C356: &[Choice] = &[
+    md(Mod::CollectorAFill).gated(G458),
+    md(Mod::CollectorAUse).gated(G459),
+    md(Mod::CollectorALastuse).gated(G460),
+    md(Mod::CollectorADiscard).gated(G461),
 ];
-const C341: &[Choice] = &[md(Mod::CtaGroup1)];
-const C342: &[Choice] = &[md(Mod::CtaGroup2)];
-const C343: &[Choice] = &[md(Mod::Ashift).gated(G439)];
-const C344: &[Choice] = &[md(Mod::Sp)];
-const C345: &[Choice] =
-    &[md(Mod::KindMxf8f6f4).gated(G305), md(Mod::KindMxf4).gated(G298), md(Mod::KindMxf4nvf4).gated(G302)];
-const C346: &[Choice] = &[
-    md(Mod::ScaleVec1X).gated(G306),
-    md(Mod::ScaleVec2X).gated(G300),
-    md(Mod::ScaleVec4X).gated(G303),
-    md(Mod::Block16).gated(G440),
-    md(Mod::Block32).gated(G441),
+const C357: &[Choice] = &[md(Mod::CtaGroup1)];
+const C358: &[Choice] = &[md(Mod::CtaGroup2)];
+const C359: &[Choice] = &[md(Mod::Ashift).gated(G464)];
+const C360: &[Choice] = &[md(Mod::Sp)];
+const C361: &[Choice] =
+    &[md(Mod::KindMxf8f6f4).gated(G325), md(Mod::KindMxf4).gated(G318), md(Mod::KindMxf4nvf4).gated(G322)];
+const C362: &[Choice] = &[
+    md(Mod::ScaleVec1X).gated(G326),
+    md(Mod::ScaleVec2X).gated(G320),
+    md(Mod::ScaleVec4X).gated(G323),
+    md(Mod::Block16).gated(G465),
+    md(Mod::Block32).gated(G466),
 ];
-const C347: &[Choice] = &[md(Mod::Ws)];
-const C348: &[Choice] = &[
-    md(Mod::CollectorB0Fill).gated(G444),
-    md(Mod::CollectorB0Use).gated(G445),
-    md(Mod::CollectorB0Lastuse).gated(G446),
-    md(Mod::CollectorB0Discard).gated(G447),
-    md(Mod::CollectorB1Fill).gated(G448),
-    md(Mod::CollectorB1Use).gated(G449),
-    md(Mod::CollectorB1Lastuse).gated(G450),
-    md(Mod::CollectorB1Discard).gated(G451),
-    md(Mod::CollectorB2Fill).gated(G452),
-    md(Mod::CollectorB2Use).gated(G453),
-    md(Mod::CollectorB2Lastuse).gated(G454),
-    md(Mod::CollectorB2Discard).gated(G455),
-    md(Mod::CollectorB3Fill).gated(G456),
-    md(Mod::CollectorB3Use).gated(G457),
-    md(Mod::CollectorB3Lastuse).gated(G458),
-    md(Mod::CollectorB3Discard).gated(G459),
+const C363: &[Choice] = &[md(Mod::Ws)];
+const C364: &[Choice] = &[
+    md(Mod::CollectorB0Fill).gated(G469),
+    md(Mod::CollectorB0Use).gated(G470),
+    md(Mod::CollectorB0Lastuse).gated(G471),
+    md(Mod::CollectorB0Discard).gated(G472),
+    md(Mod::CollectorB1Fill).gated(G473),
+    md(Mod::CollectorB1Use).gated(G474),
+    md(Mod::CollectorB1Lastuse).gated(G475),
+    md(Mod::CollectorB1Discard).gated(G476),
+    md(Mod::CollectorB2Fill).gated(G477),
+    md(Mod::CollectorB2Use).gated(G478),
+    md(Mod::CollectorB2Lastuse).gated(G479),
+    md(Mod::CollectorB2Discard).gated(G480),
+    md(Mod::CollectorB3Fill).gated(G481),
+    md(Mod::CollectorB3Use).gated(G482),
+    md(Mod::CollectorB3Lastuse).gated(G483),
+    md(Mod::CollectorB3Discard).gated(G484),
 ];
-const C349: &[Choice] = &[md(Mod::Commit)];
-const C350: &[Choice] = &[md(Mod::MbarrierArriveOne)];
-const C351: &[Choice] = &[md(Mod::FenceBeforeThreadSync), md(Mod::FenceAfterThreadSync)];
-const C352: &[Choice] = &[md(Mod::Replace)];
-const C353: &[Choice] = &[
+const C365: &[Choice] = &[md(Mod::Commit)];
+const C366: &[Choice] = &[md(Mod::MbarrierArriveOne)];
+const C367: &[Choice] = &[md(Mod::FenceBeforeThreadSync), md(Mod::FenceAfterThreadSync)];
+const C368: &[Choice] = &[md(Mod::Replace)];
+const C369: &[Choice] = &[
     md(Mod::GlobalAddress),
     md(Mod::Rank),
     md(Mod::Elemtype),
@@ -3227,11 +3435,11 @@ const C353: &[Choice] = &[
     md(Mod::FillMode),
     md(Mod::SwizzleAtomicity),
 ];
-const C354: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G26)];
-const C355: &[Choice] = &[md(Mod::B1024)];
-const C356: &[Choice] = &[md(Mod::BoxDim), md(Mod::GlobalDim), md(Mod::GlobalStride), md(Mod::ElementStride)];
-const C357: &[Choice] = &[md(Mod::CpFenceproxy)];
-const C358: &[Choice] = &[
+const C370: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G30)];
+const C371: &[Choice] = &[md(Mod::B1024)];
+const C372: &[Choice] = &[md(Mod::BoxDim), md(Mod::GlobalDim), md(Mod::GlobalStride), md(Mod::ElementStride)];
+const C373: &[Choice] = &[md(Mod::CpFenceproxy)];
+const C374: &[Choice] = &[
     md(Mod::Finite),
     md(Mod::Infinite),
     md(Mod::Number),
@@ -3239,62 +3447,62 @@ const C358: &[Choice] = &[
     md(Mod::Normal),
     md(Mod::Subnormal),
 ];
-const C359: &[Choice] = &[
+const C375: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G467),
-    md(Mod::Acube).gated(G467),
-    md(Mod::N2dms).gated(G468),
-    md(Mod::A2dms).gated(G468),
+    md(Mod::Cube).gated(G492),
+    md(Mod::Acube).gated(G492),
+    md(Mod::N2dms).gated(G493),
+    md(Mod::A2dms).gated(G493),
 ];
-const C360: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G469)];
-const C361: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
-const C362: &[Choice] = &[md(Mod::Base)];
-const C363: &[Choice] = &[md(Mod::Level)];
-const C364: &[Choice] = &[md(Mod::Grad)];
-const C365: &[Choice] = &[
+const C376: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G494)];
+const C377: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
+const C378: &[Choice] = &[md(Mod::Base)];
+const C379: &[Choice] = &[md(Mod::Level)];
+const C380: &[Choice] = &[md(Mod::Grad)];
+const C381: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G467),
-    md(Mod::Acube).gated(G467),
+    md(Mod::Cube).gated(G492),
+    md(Mod::Acube).gated(G492),
 ];
-const C366: &[Choice] = &[md(Mod::V2)];
-const C367: &[Choice] = &[ty(Type::F16x2).gated(G469)];
-const C368: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
-const C369: &[Choice] =
-    &[md(Mod::N2d), md(Mod::A2d).gated(G479), md(Mod::Cube).gated(G480), md(Mod::Acube).gated(G481)];
-const C370: &[Choice] =
-    &[md(Mod::N2d), md(Mod::A2d).gated(G484), md(Mod::Cube).gated(G485), md(Mod::Acube).gated(G486)];
-const C371: &[Choice] = &[
+const C382: &[Choice] = &[md(Mod::V2)];
+const C383: &[Choice] = &[ty(Type::F16x2).gated(G494)];
+const C384: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
+const C385: &[Choice] =
+    &[md(Mod::N2d), md(Mod::A2d).gated(G504), md(Mod::Cube).gated(G505), md(Mod::Acube).gated(G506)];
+const C386: &[Choice] =
+    &[md(Mod::N2d), md(Mod::A2d).gated(G509), md(Mod::Cube).gated(G510), md(Mod::Acube).gated(G511)];
+const C387: &[Choice] = &[
     md(Mod::Width),
     md(Mod::Height),
     md(Mod::Depth),
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
     md(Mod::NormalizedCoords),
-    md(Mod::ArraySize).gated(G397),
-    md(Mod::NumMipmapLevels).gated(G488),
-    md(Mod::NumSamples).gated(G489),
+    md(Mod::ArraySize).gated(G422),
+    md(Mod::NumMipmapLevels).gated(G513),
+    md(Mod::NumSamples).gated(G514),
     md(Mod::ForceUnnormalizedCoords),
     md(Mod::FilterMode),
     md(Mod::AddrMode0),
     md(Mod::AddrMode1),
     md(Mod::AddrMode2),
-    md(Mod::MemoryLayout).gated(G398),
+    md(Mod::MemoryLayout).gated(G423),
 ];
-const C372: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
-const C373: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
-const C374: &[Choice] = &[md(Mod::Po)];
-const C375: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
-const C376: &[Choice] = &[md(Mod::Ballot)];
-const C377: &[Choice] = &[md(Mod::MmaAsync)];
-const C378: &[Choice] = &[
+const C388: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
+const C389: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
+const C390: &[Choice] = &[md(Mod::Po)];
+const C391: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
+const C392: &[Choice] = &[md(Mod::Ballot)];
+const C393: &[Choice] = &[md(Mod::MmaAsync)];
+const C394: &[Choice] = &[
     md(Mod::M64n8k16),
     md(Mod::M64n16k16),
     md(Mod::M64n24k16),
@@ -3328,7 +3536,7 @@ const C378: &[Choice] = &[
     md(Mod::M64n248k16),
     md(Mod::M64n256k16),
 ];
-const C379: &[Choice] = &[
+const C395: &[Choice] = &[
     md(Mod::M64n8k8),
     md(Mod::M64n16k8),
     md(Mod::M64n24k8),
@@ -3362,7 +3570,7 @@ const C379: &[Choice] = &[
     md(Mod::M64n248k8),
     md(Mod::M64n256k8),
 ];
-const C380: &[Choice] = &[
+const C396: &[Choice] = &[
     md(Mod::M64n8k32),
     md(Mod::M64n16k32),
     md(Mod::M64n24k32),
@@ -3396,7 +3604,7 @@ const C380: &[Choice] = &[
     md(Mod::M64n248k32),
     md(Mod::M64n256k32),
 ];
-const C381: &[Choice] = &[
+const C397: &[Choice] = &[
     md(Mod::M64n8k32),
     md(Mod::M64n16k32),
     md(Mod::M64n24k32),
@@ -3416,8 +3624,8 @@ const C381: &[Choice] = &[
     md(Mod::M64n240k32),
     md(Mod::M64n256k32),
 ];
-const C382: &[Choice] = &[ty(Type::S8), ty(Type::U8)];
-const C383: &[Choice] = &[
+const C398: &[Choice] = &[ty(Type::S8), ty(Type::U8)];
+const C399: &[Choice] = &[
     md(Mod::M64n8k256),
     md(Mod::M64n16k256),
     md(Mod::M64n24k256),
@@ -3437,8 +3645,8 @@ const C383: &[Choice] = &[
     md(Mod::M64n240k256),
     md(Mod::M64n256k256),
 ];
-const C384: &[Choice] = &[md(Mod::And)];
-const C385: &[Choice] = &[
+const C400: &[Choice] = &[md(Mod::And)];
+const C401: &[Choice] = &[
     md(Mod::M64n8k64),
     md(Mod::M64n16k64),
     md(Mod::M64n24k64),
@@ -3472,7 +3680,7 @@ const C385: &[Choice] = &[
     md(Mod::M64n248k64),
     md(Mod::M64n256k64),
 ];
-const C386: &[Choice] = &[
+const C402: &[Choice] = &[
     md(Mod::M64n8k64),
     md(Mod::M64n16k64),
     md(Mod::M64n24k64),
@@ -3492,17 +3700,17 @@ const C386: &[Choice] = &[
     md(Mod::M64n240k64),
     md(Mod::M64n256k64),
 ];
-const C387: &[Choice] = &[md(Mod::Fence)];
-const C388: &[Choice] = &[md(Mod::Load)];
-const C389: &[Choice] = &[md(Mod::A)];
-const C390: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16)];
-const C391: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G26)];
-const C392: &[Choice] = &[md(Mod::M16n16k8)];
-const C393: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
-const C394: &[Choice] = &[md(Mod::M8n8k32)];
-const C395: &[Choice] = &[md(Mod::M8n8k128)];
-const C396: &[Choice] = &[md(Mod::C)];
-const C397: &[Choice] = &[
+const C403: &[Choice] = &[md(Mod::Fence)];
+const C404: &[Choice] = &[md(Mod::Load)];
+const C405: &[Choice] = &[md(Mod::A)];
+const C406: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16)];
+const C407: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G30)];
+const C408: &[Choice] = &[md(Mod::M16n16k8)];
+const C409: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
+const C410: &[Choice] = &[md(Mod::M8n8k32)];
+const C411: &[Choice] = &[md(Mod::M8n8k128)];
+const C412: &[Choice] = &[md(Mod::C)];
+const C413: &[Choice] = &[
     md(Mod::M16n16k16),
     md(Mod::M8n32k16),
     md(Mod::M32n8k16),
@@ -3510,14 +3718,14 @@ const C397: &[Choice] = &[
     md(Mod::M8n8k32),
     md(Mod::M8n8k128),
 ];
-const C398: &[Choice] =
+const C414: &[Choice] =
     &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
-const C399: &[Choice] = &[md(Mod::Store)];
-const C400: &[Choice] = &[md(Mod::D)];
-const C401: &[Choice] = &[ty(Type::U8)];
-const C402: &[Choice] = &[ty(Type::S8)];
-const C403: &[Choice] = &[ty(Type::U4).gated(G138)];
-const C404: &[Choice] = &[ty(Type::S4).gated(G139)];
+const C415: &[Choice] = &[md(Mod::Store)];
+const C416: &[Choice] = &[md(Mod::D)];
+const C417: &[Choice] = &[ty(Type::U8)];
+const C418: &[Choice] = &[ty(Type::S8)];
+const C419: &[Choice] = &[ty(Type::U4).gated(G151)];
+const C420: &[Choice] = &[ty(Type::S4).gated(G152)];
 
 const T0: &[Type] = &[Type::Pred];
 const T1: &[Type] = &[Type::F16, Type::F16x2];
@@ -3659,44 +3867,45 @@ const T62: &[Type] = &[Type::F32, Type::F64, Type::F16, Type::Bf16];
 const T63: &[Type] = &[Type::B8, Type::B16, Type::B32];
 
 const M0: &[Mod] = &[Mod::Rm, Mod::Rp];
-const M1: &[Mod] = &[Mod::Global, Mod::Shared, Mod::SharedCta, Mod::SharedCluster];
-const M2: &[Mod] = &[Mod::Cta, Mod::Gpu, Mod::Sys, Mod::Cluster];
-const M3: &[Mod] = &[Mod::Shared, Mod::SharedCta, Mod::SharedCluster];
-const M4: &[Mod] = &[Mod::L2CacheHint];
-const M5: &[Mod] = &[Mod::Global];
-const M6: &[Mod] = &[Mod::Noftz];
-const M7: &[Mod] = &[Mod::Min, Mod::Max];
-const M8: &[Mod] = &[Mod::V2, Mod::V4, Mod::V8];
-const M9: &[Mod] = &[Mod::Add];
-const M10: &[Mod] = &[Mod::Cta];
-const M11: &[Mod] = &[Mod::Release, Mod::Relaxed];
-const M12: &[Mod] = &[Mod::Acquire];
-const M13: &[Mod] = &[Mod::MulticastClusterAll];
-const M14: &[Mod] = &[Mod::Approx];
-const M15: &[Mod] = &[Mod::CpMask];
-const M16: &[Mod] = &[Mod::And, Mod::Or, Mod::Xor];
-const M17: &[Mod] = &[Mod::Inc, Mod::Dec];
-const M18: &[Mod] = &[Mod::CtaGroup1];
-const M19: &[Mod] = &[Mod::CtaGroup2];
-const M20: &[Mod] = &[Mod::SharedCluster];
-const M21: &[Mod] = &[Mod::SharedCta];
-const M22: &[Mod] = &[Mod::N1d];
-const M23: &[Mod] = &[Mod::Im2colNoOffs];
-const M24: &[Mod] = &[Mod::N2d];
-const M25: &[Mod] = &[Mod::Sat];
+const M1: &[Mod] = &[Mod::Sat];
+const M2: &[Mod] = &[Mod::Global, Mod::Shared, Mod::SharedCta, Mod::SharedCluster];
+const M3: &[Mod] = &[Mod::Cta, Mod::Gpu, Mod::Sys, Mod::Cluster];
+const M4: &[Mod] = &[Mod::Shared, Mod::SharedCta, Mod::SharedCluster];
+const M5: &[Mod] = &[Mod::L2CacheHint];
+const M6: &[Mod] = &[Mod::Global];
+const M7: &[Mod] = &[Mod::Noftz];
+const M8: &[Mod] = &[Mod::Min, Mod::Max];
+const M9: &[Mod] = &[Mod::V2, Mod::V4, Mod::V8];
+const M10: &[Mod] = &[Mod::Add];
+const M11: &[Mod] = &[Mod::Cta];
+const M12: &[Mod] = &[Mod::Release, Mod::Relaxed];
+const M13: &[Mod] = &[Mod::Acquire];
+const M14: &[Mod] = &[Mod::MulticastClusterAll];
+const M15: &[Mod] = &[Mod::Approx];
+const M16: &[Mod] = &[Mod::CpMask];
+const M17: &[Mod] = &[Mod::And, Mod::Or, Mod::Xor];
+const M18: &[Mod] = &[Mod::Inc, Mod::Dec];
+const M19: &[Mod] = &[Mod::CtaGroup1];
+const M20: &[Mod] = &[Mod::CtaGroup2];
+const M21: &[Mod] = &[Mod::SharedCluster];
+const M22: &[Mod] = &[Mod::SharedCta];
+const M23: &[Mod] = &[Mod::N1d];
+const M24: &[Mod] = &[Mod::Im2colNoOffs];
+const M25: &[Mod] = &[Mod::N2d];
 const M26: &[Mod] = &[Mod::Ftz];
 const M27: &[Mod] = &[Mod::Satfinite];
-const M28: &[Mod] = &[Mod::Const];
-const M29: &[Mod] = &[Mod::Param, Mod::ParamEntry];
-const M30: &[Mod] = &[Mod::Rn, Mod::Rz];
-const M31: &[Mod] = &[Mod::Rn, Mod::Rz, Mod::Rm, Mod::Rp];
-const M32: &[Mod] = &[Mod::Rn];
-const M33: &[Mod] = &[Mod::Cluster];
-const M34: &[Mod] = &[Mod::Acquire, Mod::Release];
-const M35: &[Mod] = &[Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta, Mod::MbarrierInit];
-const M36: &[Mod] = &[Mod::V8];
-const M37: &[Mod] = &[Mod::V4];
-const M38: &[Mod] = &[
+const M28: &[Mod] = &[Mod::Rz];
+const M29: &[Mod] = &[Mod::Const];
+const M30: &[Mod] = &[Mod::Param, Mod::ParamEntry];
+const M31: &[Mod] = &[Mod::Rn, Mod::Rz];
+const M32: &[Mod] = &[Mod::Rn, Mod::Rz, Mod::Rm, Mod::Rp];
+const M33: &[Mod] = &[Mod::Rn];
+const M34: &[Mod] = &[Mod::Cluster];
+const M35: &[Mod] = &[Mod::Acquire, Mod::Release];
+const M36: &[Mod] = &[Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta, Mod::MbarrierInit];
+const M37: &[Mod] = &[Mod::V8];
+const M38: &[Mod] = &[Mod::V4];
+const M39: &[Mod] = &[
     Mod::Const,
     Mod::Global,
     Mod::Local,
@@ -3707,7 +3916,7 @@ const M38: &[Mod] = &[
     Mod::SharedCta,
     Mod::SharedCluster,
 ];
-const M39: &[Mod] = &[
+const M40: &[Mod] = &[
     Mod::Const,
     Mod::Local,
     Mod::Param,
@@ -3717,7 +3926,7 @@ const M39: &[Mod] = &[
     Mod::SharedCta,
     Mod::SharedCluster,
 ];
-const M40: &[Mod] = &[
+const M41: &[Mod] = &[
     Mod::L1EvictNormal,
     Mod::L1EvictUnchanged,
     Mod::L1EvictFirst,
@@ -3727,60 +3936,60 @@ const M40: &[Mod] = &[
     Mod::L2EvictFirst,
     Mod::L2EvictLast,
 ];
-const M41: &[Mod] = &[Mod::Volatile];
-const M42: &[Mod] = &[Mod::Const, Mod::Param, Mod::ParamEntry, Mod::ParamFunc];
-const M43: &[Mod] = &[Mod::Local];
-const M44: &[Mod] = &[Mod::L2EvictNormal, Mod::L2EvictFirst, Mod::L2EvictLast];
-const M45: &[Mod] = &[Mod::V4, Mod::V8];
-const M46: &[Mod] = &[Mod::L264B, Mod::L2128B, Mod::L2256B];
-const M47: &[Mod] = &[Mod::Relu];
-const M48: &[Mod] = &[Mod::Relaxed];
-const M49: &[Mod] = &[Mod::NoComplete];
-const M50: &[Mod] = &[Mod::Release];
-const M51: &[Mod] = &[Mod::Acquire, Mod::Relaxed];
-const M52: &[Mod] = &[Mod::M16n8k8];
-const M53: &[Mod] = &[Mod::M16n8k16];
-const M54: &[Mod] = &[Mod::M16n8k4];
-const M55: &[Mod] = &[Mod::M8n8k4];
-const M56: &[Mod] = &[Mod::M8n8k16];
-const M57: &[Mod] = &[Mod::M16n8k32];
-const M58: &[Mod] = &[Mod::M8n8k32];
-const M59: &[Mod] = &[Mod::M16n8k64];
-const M60: &[Mod] = &[Mod::And];
-const M61: &[Mod] = &[Mod::M8n8k128];
-const M62: &[Mod] = &[Mod::M16n8k128];
-const M63: &[Mod] = &[Mod::M16n8k256];
-const M64: &[Mod] = &[Mod::KindF8f6f4];
-const M65: &[Mod] = &[Mod::SpOrderedMetadata];
-const M66: &[Mod] = &[Mod::Sp];
-const M67: &[Mod] = &[Mod::ScaleVec2X];
-const M68: &[Mod] = &[Mod::ScaleVec4X];
-const M69: &[Mod] = &[Mod::AccF32];
-const M70: &[Mod] = &[Mod::AccF16];
-const M71: &[Mod] = &[Mod::Mmio];
-const M72: &[Mod] = &[Mod::Sys];
-const M73: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
-const M74: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
-const M75: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
-const M76: &[Mod] = &[Mod::And, Mod::Or];
-const M77: &[Mod] = &[Mod::Add, Mod::And, Mod::Or];
-const M78: &[Mod] = &[Mod::A1d, Mod::A2d];
-const M79: &[Mod] = &[Mod::N16x128b];
-const M80: &[Mod] = &[Mod::X128];
-const M81: &[Mod] = &[Mod::N16x256b];
-const M82: &[Mod] = &[Mod::X64, Mod::X128];
-const M83: &[Mod] = &[Mod::KindI8];
-const M84: &[Mod] = &[Mod::Ashift];
-const M85: &[Mod] = &[Mod::CollectorAFill, Mod::CollectorAUse];
-const M86: &[Mod] = &[Mod::KindMxf4];
-const M87: &[Mod] = &[Mod::KindMxf4nvf4];
-const M88: &[Mod] = &[Mod::KindMxf8f6f4];
-const M89: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16];
-const M90: &[Mod] = &[Mod::ScaleVec1X, Mod::ScaleVec4X, Mod::Block16];
-const M91: &[Mod] = &[Mod::ScaleVec1X];
-const M92: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16, Mod::Block32];
-const M93: &[Mod] = &[Mod::GlobalAddress];
-const M94: &[Mod] = &[
+const M42: &[Mod] = &[Mod::Volatile];
+const M43: &[Mod] = &[Mod::Const, Mod::Param, Mod::ParamEntry, Mod::ParamFunc];
+const M44: &[Mod] = &[Mod::Local];
+const M45: &[Mod] = &[Mod::L2EvictNormal, Mod::L2EvictFirst, Mod::L2EvictLast];
+const M46: &[Mod] = &[Mod::V4, Mod::V8];
+const M47: &[Mod] = &[Mod::L264B, Mod::L2128B, Mod::L2256B];
+const M48: &[Mod] = &[Mod::Relu];
+const M49: &[Mod] = &[Mod::Relaxed];
+const M50: &[Mod] = &[Mod::NoComplete];
+const M51: &[Mod] = &[Mod::Release];
+const M52: &[Mod] = &[Mod::Acquire, Mod::Relaxed];
+const M53: &[Mod] = &[Mod::M16n8k8];
+const M54: &[Mod] = &[Mod::M16n8k16];
+const M55: &[Mod] = &[Mod::M16n8k4];
+const M56: &[Mod] = &[Mod::M8n8k4];
+const M57: &[Mod] = &[Mod::M8n8k16];
+const M58: &[Mod] = &[Mod::M16n8k32];
+const M59: &[Mod] = &[Mod::M8n8k32];
+const M60: &[Mod] = &[Mod::M16n8k64];
+const M61: &[Mod] = &[Mod::And];
+const M62: &[Mod] = &[Mod::M8n8k128];
+const M63: &[Mod] = &[Mod::M16n8k128];
+const M64: &[Mod] = &[Mod::M16n8k256];
+const M65: &[Mod] = &[Mod::KindF8f6f4];
+const M66: &[Mod] = &[Mod::SpOrderedMetadata];
+const M67: &[Mod] = &[Mod::Sp];
+const M68: &[Mod] = &[Mod::ScaleVec2X];
+const M69: &[Mod] = &[Mod::ScaleVec4X];
+const M70: &[Mod] = &[Mod::AccF32];
+const M71: &[Mod] = &[Mod::AccF16];
+const M72: &[Mod] = &[Mod::Mmio];
+const M73: &[Mod] = &[Mod::Sys];
+const M74: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
+const M75: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
+const M76: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
+const M77: &[Mod] = &[Mod::And, Mod::Or];
+const M78: &[Mod] = &[Mod::Add, Mod::And, Mod::Or];
+const M79: &[Mod] = &[Mod::A1d, Mod::A2d];
+const M80: &[Mod] = &[Mod::N16x128b];
+const M81: &[Mod] = &[Mod::X128];
+const M82: &[Mod] = &[Mod::N16x256b];
+const M83: &[Mod] = &[Mod::X64, Mod::X128];
+const M84: &[Mod] = &[Mod::KindI8];
+const M85: &[Mod] = &[Mod::Ashift];
+const M86: &[Mod] = &[Mod::CollectorAFill, Mod::CollectorAUse];
+const M87: &[Mod] = &[Mod::KindMxf4];
+const M88: &[Mod] = &[Mod::KindMxf4nvf4];
+const M89: &[Mod] = &[Mod::KindMxf8f6f4];
+const M90: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16];
+const M91: &[Mod] = &[Mod::ScaleVec1X, Mod::ScaleVec4X, Mod::Block16];
+const M92: &[Mod] = &[Mod::ScaleVec1X];
+const M93: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16, Mod::Block32];
+const M94: &[Mod] = &[Mod::GlobalAddress];
+const M95: &[Mod] = &[
     Mod::Rank,
     Mod::Elemtype,
     Mod::InterleaveLayout,
@@ -3788,20 +3997,20 @@ const M94: &[Mod] = &[
     Mod::FillMode,
     Mod::SwizzleAtomicity,
 ];
-const M95: &[Mod] = &[Mod::SwizzleAtomicity];
-const M96: &[Mod] = &[Mod::GlobalStride];
-const M97: &[Mod] = &[Mod::BoxDim, Mod::GlobalDim, Mod::ElementStride];
-const M98: &[Mod] = &[Mod::Uni];
-const M99: &[Mod] = &[Mod::Cube, Mod::Acube];
-const M100: &[Mod] = &[Mod::N2dms, Mod::A2dms];
-const M101: &[Mod] = &[Mod::N2dms];
-const M102: &[Mod] = &[Mod::A2dms];
-const M103: &[Mod] = &[Mod::V2];
-const M104: &[Mod] = &[Mod::Ballot];
-const M105: &[Mod] = &[Mod::M16n16k16];
-const M106: &[Mod] = &[Mod::M8n32k16];
-const M107: &[Mod] = &[Mod::M32n8k16];
-const M108: &[Mod] = &[Mod::M16n16k8];
+const M96: &[Mod] = &[Mod::SwizzleAtomicity];
+const M97: &[Mod] = &[Mod::GlobalStride];
+const M98: &[Mod] = &[Mod::BoxDim, Mod::GlobalDim, Mod::ElementStride];
+const M99: &[Mod] = &[Mod::Uni];
+const M100: &[Mod] = &[Mod::Cube, Mod::Acube];
+const M101: &[Mod] = &[Mod::N2dms, Mod::A2dms];
+const M102: &[Mod] = &[Mod::N2dms];
+const M103: &[Mod] = &[Mod::A2dms];
+const M104: &[Mod] = &[Mod::V2];
+const M105: &[Mod] = &[Mod::Ballot];
+const M106: &[Mod] = &[Mod::M16n16k16];
+const M107: &[Mod] = &[Mod::M8n32k16];
+const M108: &[Mod] = &[Mod::M32n8k16];
+const M109: &[Mod] = &[Mod::M16n16k8];
 
 /// The table, sorted by opcode; within one, in the order of the files.
 pub static FORMS: &[Form] = &[
@@ -4004,9 +4213,26 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Add,
-        syntax: "add.cc.type d, a, b",
-        section: "9.7.2.1",
-        slots: &[slot("cc", C14), slot("type", C15)],
+        syntax: "add{.sat}.type d, a<reg>, b<reg>",
+        section: "9.7.1.1",
+        slots: &[optional("sat", C8), slot("type", C14)],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Register, Ty::Pick(0)),
+            read("b", Kind::Register, Ty::Pick(0)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M1)], then: Consequence::Gates(G13) }],
+        gates: G14,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("integer::add"),
+    },
+    Form {
+        opcode: Opcode::Add,
+        syntax: "add.sat.type d, a, b",
+        section: "9.7.1.1",
+        slots: &[slot("sat", C8), slot("type", C15)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -4014,7 +4240,24 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G14) }],
+        rules: &[],
+        gates: G13,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("integer::add"),
+    },
+    Form {
+        opcode: Opcode::Add,
+        syntax: "add.cc.type d, a, b",
+        section: "9.7.2.1",
+        slots: &[slot("cc", C16), slot("type", C17)],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Source, Ty::Pick(0)),
+            read("b", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G16) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::add"),
@@ -4023,7 +4266,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Add,
         syntax: "add{.rnd}{.sat}.f32.atype d, a, c",
         section: "9.7.5.1",
-        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C16)],
+        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C18)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -4040,7 +4283,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Add,
         syntax: "add{.rnd}.f32x2.atype.f32x2 d, a<reg>, c<reg>",
         section: "9.7.5.1",
-        slots: &[optional("rnd", C7), slot("f32x2", C9), slot("atype", C17), slot("f32x2", C9)],
+        slots: &[optional("rnd", C7), slot("f32x2", C9), slot("atype", C19), slot("f32x2", C9)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -4049,7 +4292,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Register, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G17,
+        gates: G19,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::add"),
     },
@@ -4057,7 +4300,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Add,
         syntax: "add{.rz}.bf16x2.f32x2.f32x2 d, a<reg>:.f32x2, b<reg>:.f32x2",
         section: "9.7.5.1",
-        slots: &[optional("rz", C18), slot("bf16x2", C19), slot("f32x2", C9), slot("f32x2", C9)],
+        slots: &[optional("rz", C20), slot("bf16x2", C21), slot("f32x2", C9), slot("f32x2", C9)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -4066,7 +4309,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G17,
+        gates: G19,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::add_narrow"),
     },
@@ -4075,9 +4318,9 @@ pub static FORMS: &[Form] = &[
         syntax: "add{.rz}.ftz.f16x2.f32x2.f32x2 d, a<reg>:.f32x2, b<reg>:.f32x2",
         section: "9.7.5.1",
         slots: &[
-            optional("rz", C18),
+            optional("rz", C20),
             slot("ftz", C0),
-            slot("f16x2", C20),
+            slot("f16x2", C22),
             slot("f32x2", C9),
             slot("f32x2", C9),
         ],
@@ -4089,15 +4332,32 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G17,
+        gates: G19,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::add_narrow"),
+    },
+    Form {
+        opcode: Opcode::Add,
+        syntax: "add{.rn}{.satfinite}.f8x4.atype d, a<reg>, c<reg>",
+        section: "9.7.5",
+        slots: &[optional("rn", C10), optional("satfinite", C23), slot("f8x4", C24), slot("atype", C25)],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Register, Ty::Pick(1)),
+            read("c", Kind::Register, Ty::Pick(0)),
+        ],
+        rules: &[],
+        gates: G21,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("alternate::add"),
     },
     Form {
         opcode: Opcode::Addc,
         syntax: "addc.type d, a, b",
         section: "9.7.2.2",
-        slots: &[slot("type", C15)],
+        slots: &[slot("type", C17)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4106,7 +4366,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G18,
+        gates: G22,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::addc"),
     },
@@ -4114,7 +4374,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Addc,
         syntax: "addc.cc.type d, a, b",
         section: "9.7.2.2",
-        slots: &[slot("cc", C14), slot("type", C15)],
+        slots: &[slot("cc", C16), slot("type", C17)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4122,8 +4382,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G14) }],
-        gates: G18,
+        rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G16) }],
+        gates: G22,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::addc"),
     },
@@ -4131,7 +4391,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Alloca,
         syntax: "alloca.type d, size{, immAlign<imm>:u32}",
         section: "9.7.17.3",
-        slots: &[slot("type", C21)],
+        slots: &[slot("type", C26)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4140,7 +4400,7 @@ pub static FORMS: &[Form] = &[
             read("immAlign", Kind::Immediate, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[],
-        gates: G19,
+        gates: G23,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Alloca),
     },
@@ -4148,7 +4408,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::And,
         syntax: "and.logical d, a, b",
         section: "9.7.8.1",
-        slots: &[slot("logical", C22)],
+        slots: &[slot("logical", C27)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4165,7 +4425,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Applypriority,
         syntax: "applypriority{.global}.L2::evict_normal [a], size<imm 128>:u32",
         section: "9.7.9.16",
-        slots: &[optional("global", C23), slot("L2::evict_normal", C24)],
+        slots: &[optional("global", C28), slot("L2::evict_normal", C29)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4173,7 +4433,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G20,
+        gates: G24,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::ApplyPriority),
     },
@@ -4182,12 +4442,12 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.atom_space}.bitwise{.cache_hint}.type d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C25),
-            optional("scope", C26),
-            optional("atom_space", C27),
-            slot("bitwise", C28),
-            optional("cache_hint", C29),
-            slot("type", C30),
+            optional("sem", C30),
+            optional("scope", C31),
+            optional("atom_space", C32),
+            slot("bitwise", C33),
+            optional("cache_hint", C34),
+            slot("type", C35),
         ],
         ignored: T0,
         head: 0,
@@ -4199,16 +4459,16 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
-            Rule { when: &[Condition::TypeIn(0, T3)], then: Consequence::Gates(G32) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::TypeIn(0, T3)], then: Consequence::Gates(G36) },
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
+                when: &[Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G33,
+        gates: G37,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4217,12 +4477,12 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.atom_space}.exch{.cache_hint}.type d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C25),
-            optional("scope", C26),
-            optional("atom_space", C27),
-            slot("exch", C31),
-            optional("cache_hint", C29),
-            slot("type", C32),
+            optional("sem", C30),
+            optional("scope", C31),
+            optional("atom_space", C32),
+            slot("exch", C36),
+            optional("cache_hint", C34),
+            slot("type", C37),
         ],
         ignored: T0,
         head: 0,
@@ -4234,18 +4494,18 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
-            Rule { when: &[Condition::TypeIn(0, T3), Condition::Has(M5)], then: Consequence::Gates(G35) },
-            Rule { when: &[Condition::TypeIn(0, T3), Condition::Has(M3)], then: Consequence::Gates(G36) },
-            Rule { when: &[Condition::TypeIn(0, T4)], then: Consequence::Gates(G37) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::TypeIn(0, T3), Condition::Has(M6)], then: Consequence::Gates(G39) },
+            Rule { when: &[Condition::TypeIn(0, T3), Condition::Has(M4)], then: Consequence::Gates(G40) },
+            Rule { when: &[Condition::TypeIn(0, T4)], then: Consequence::Gates(G41) },
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
+                when: &[Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G33,
+        gates: G37,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4254,11 +4514,11 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.atom_space}.cas.type d, [a], b, c",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C25),
-            optional("scope", C26),
-            optional("atom_space", C27),
-            slot("cas", C33),
-            slot("type", C34),
+            optional("sem", C30),
+            optional("scope", C31),
+            optional("atom_space", C32),
+            slot("cas", C38),
+            slot("type", C39),
         ],
         ignored: T0,
         head: 0,
@@ -4269,15 +4529,15 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
-            Rule { when: &[Condition::TypeIn(0, T5)], then: Consequence::Gates(G38) },
-            Rule { when: &[Condition::TypeIn(0, T3), Condition::Has(M5)], then: Consequence::Gates(G35) },
-            Rule { when: &[Condition::TypeIn(0, T3), Condition::Has(M3)], then: Consequence::Gates(G36) },
-            Rule { when: &[Condition::TypeIn(0, T4)], then: Consequence::Gates(G37) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::TypeIn(0, T5)], then: Consequence::Gates(G42) },
+            Rule { when: &[Condition::TypeIn(0, T3), Condition::Has(M6)], then: Consequence::Gates(G39) },
+            Rule { when: &[Condition::TypeIn(0, T3), Condition::Has(M4)], then: Consequence::Gates(G40) },
+            Rule { when: &[Condition::TypeIn(0, T4)], then: Consequence::Gates(G41) },
         ],
-        gates: G33,
+        gates: G37,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4286,12 +4546,12 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.atom_space}.add{.cache_hint}.type d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C25),
-            optional("scope", C26),
-            optional("atom_space", C27),
-            slot("add", C35),
-            optional("cache_hint", C29),
-            slot("type", C36),
+            optional("sem", C30),
+            optional("scope", C31),
+            optional("atom_space", C32),
+            slot("add", C40),
+            optional("cache_hint", C34),
+            slot("type", C41),
         ],
         ignored: T0,
         head: 0,
@@ -4303,18 +4563,18 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
-            Rule { when: &[Condition::TypeIn(0, T6)], then: Consequence::Gates(G39) },
-            Rule { when: &[Condition::TypeIn(0, T7), Condition::Has(M5)], then: Consequence::Gates(G35) },
-            Rule { when: &[Condition::TypeIn(0, T7), Condition::Has(M3)], then: Consequence::Gates(G36) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::TypeIn(0, T6)], then: Consequence::Gates(G43) },
+            Rule { when: &[Condition::TypeIn(0, T7), Condition::Has(M6)], then: Consequence::Gates(G39) },
+            Rule { when: &[Condition::TypeIn(0, T7), Condition::Has(M4)], then: Consequence::Gates(G40) },
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
+                when: &[Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G33,
+        gates: G37,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4323,12 +4583,12 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.atom_space}.add{.noftz}{.cache_hint}.f32 d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C25),
-            optional("scope", C26),
-            optional("atom_space", C27),
-            slot("add", C35),
-            optional("noftz", C37),
-            optional("cache_hint", C29),
+            optional("sem", C30),
+            optional("scope", C31),
+            optional("atom_space", C32),
+            slot("add", C40),
+            optional("noftz", C42),
+            optional("cache_hint", C34),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -4341,16 +4601,16 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G40) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G44) },
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
+                when: &[Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G41,
+        gates: G45,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4359,13 +4619,13 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.atom_space}.add.noftz{.cache_hint}.type d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C25),
-            optional("scope", C26),
-            optional("atom_space", C27),
-            slot("add", C35),
-            slot("noftz", C37),
-            optional("cache_hint", C29),
-            slot("type", C38),
+            optional("sem", C30),
+            optional("scope", C31),
+            optional("atom_space", C32),
+            slot("add", C40),
+            slot("noftz", C42),
+            optional("cache_hint", C34),
+            slot("type", C43),
         ],
         ignored: T0,
         head: 0,
@@ -4377,15 +4637,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
+                when: &[Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G33,
+        gates: G37,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4394,12 +4654,12 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.atom_space}.step{.cache_hint}.u32 d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C25),
-            optional("scope", C26),
-            optional("atom_space", C27),
-            slot("step", C39),
-            optional("cache_hint", C29),
-            slot("u32", C40),
+            optional("sem", C30),
+            optional("scope", C31),
+            optional("atom_space", C32),
+            slot("step", C44),
+            optional("cache_hint", C34),
+            slot("u32", C45),
         ],
         ignored: T0,
         head: 0,
@@ -4411,15 +4671,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
+                when: &[Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G33,
+        gates: G37,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4428,12 +4688,12 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.atom_space}.minmax{.cache_hint}.type d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C25),
-            optional("scope", C26),
-            optional("atom_space", C27),
-            slot("minmax", C41),
-            optional("cache_hint", C29),
-            slot("type", C15),
+            optional("sem", C30),
+            optional("scope", C31),
+            optional("atom_space", C32),
+            slot("minmax", C46),
+            optional("cache_hint", C34),
+            slot("type", C17),
         ],
         ignored: T0,
         head: 0,
@@ -4445,16 +4705,16 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
-            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G32) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G36) },
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
+                when: &[Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G33,
+        gates: G37,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4463,13 +4723,13 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.global}.add{.noftz}{.cache_hint}.vec.f32 d.vec, [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C25),
-            optional("scope", C26),
-            optional("global", C23),
-            slot("add", C35),
-            optional("noftz", C37),
-            optional("cache_hint", C29),
-            slot("vec", C42),
+            optional("sem", C30),
+            optional("scope", C31),
+            optional("global", C28),
+            slot("add", C40),
+            optional("noftz", C42),
+            optional("cache_hint", C34),
+            slot("vec", C47),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -4482,14 +4742,14 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
-            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G45) },
-            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G46) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G40) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G49) },
+            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G50) },
+            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G44) },
         ],
-        gates: G33,
+        gates: G37,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4498,14 +4758,14 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type d.vec, [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C25),
-            optional("scope", C26),
-            optional("global", C23),
-            slot("op", C43),
-            slot("noftz", C37),
-            optional("cache_hint", C29),
-            slot("vec", C44),
-            slot("type", C45),
+            optional("sem", C30),
+            optional("scope", C31),
+            optional("global", C28),
+            slot("op", C48),
+            slot("noftz", C42),
+            optional("cache_hint", C34),
+            slot("vec", C49),
+            slot("type", C50),
         ],
         ignored: T0,
         head: 0,
@@ -4517,15 +4777,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
-            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G45) },
-            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G46) },
-            Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T8)], then: Consequence::Gates(G38) },
-            Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T9)], then: Consequence::Gates(G47) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G49) },
+            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G50) },
+            Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T8)], then: Consequence::Gates(G42) },
+            Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T9)], then: Consequence::Gates(G51) },
         ],
-        gates: G33,
+        gates: G37,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4534,14 +4794,14 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type d.vec, [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C25),
-            optional("scope", C26),
-            optional("global", C23),
-            slot("op", C43),
-            slot("noftz", C37),
-            optional("cache_hint", C29),
-            slot("vec", C42),
-            slot("type", C17),
+            optional("sem", C30),
+            optional("scope", C31),
+            optional("global", C28),
+            slot("op", C48),
+            slot("noftz", C42),
+            optional("cache_hint", C34),
+            slot("vec", C47),
+            slot("type", C19),
         ],
         ignored: T0,
         head: 0,
@@ -4553,15 +4813,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
-            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G45) },
-            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G46) },
-            Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T10)], then: Consequence::Gates(G42) },
-            Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T11)], then: Consequence::Gates(G47) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G49) },
+            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G50) },
+            Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T10)], then: Consequence::Gates(G46) },
+            Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T11)], then: Consequence::Gates(G51) },
         ],
-        gates: G33,
+        gates: G37,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4569,14 +4829,14 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bar,
         syntax: "bar{.cta}.sync a:u32{, b:u32}",
         section: "9.7.13.1",
-        slots: &[optional("cta", C46), slot("sync", C47)],
+        slots: &[optional("cta", C51), slot("sync", C52)],
         ignored: &[],
         head: 0,
         operands: &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G48) }],
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G52) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
@@ -4585,15 +4845,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bar,
         syntax: "bar{.cta}.arrive a:u32, b:u32",
         section: "9.7.13.1",
-        slots: &[optional("cta", C46), slot("arrive", C48)],
+        slots: &[optional("cta", C51), slot("arrive", C53)],
         ignored: &[],
         head: 0,
         operands: &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G49) }],
-        gates: G50,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G53) }],
+        gates: G54,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4601,7 +4861,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bar,
         syntax: "bar{.cta}.red.popc.u32 d, a:u32, {!}c",
         section: "9.7.13.1",
-        slots: &[optional("cta", C46), slot("red", C49), slot("popc", C50), slot("u32", C40)],
+        slots: &[optional("cta", C51), slot("red", C54), slot("popc", C55), slot("u32", C45)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4609,8 +4869,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G51) }],
-        gates: G52,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G55) }],
+        gates: G56,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4618,7 +4878,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bar,
         syntax: "bar{.cta}.red.popc.u32 d, a:u32, b:u32, {!}c",
         section: "9.7.13.1",
-        slots: &[optional("cta", C46), slot("red", C49), slot("popc", C50), slot("u32", C40)],
+        slots: &[optional("cta", C51), slot("red", C54), slot("popc", C55), slot("u32", C45)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4627,8 +4887,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G51) }],
-        gates: G52,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G55) }],
+        gates: G56,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4636,7 +4896,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bar,
         syntax: "bar{.cta}.red.op.pred d, a:u32, {!}c",
         section: "9.7.13.1",
-        slots: &[optional("cta", C46), slot("red", C49), slot("op", C51), slot("pred", C52)],
+        slots: &[optional("cta", C51), slot("red", C54), slot("op", C56), slot("pred", C57)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4644,8 +4904,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G51) }],
-        gates: G52,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G55) }],
+        gates: G56,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4653,7 +4913,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bar,
         syntax: "bar{.cta}.red.op.pred d, a:u32, b:u32, {!}c",
         section: "9.7.13.1",
-        slots: &[optional("cta", C46), slot("red", C49), slot("op", C51), slot("pred", C52)],
+        slots: &[optional("cta", C51), slot("red", C54), slot("op", C56), slot("pred", C57)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4662,8 +4922,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G51) }],
-        gates: G52,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G55) }],
+        gates: G56,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4671,12 +4931,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bar,
         syntax: "bar.warp.sync membermask:b32",
         section: "9.7.13.2",
-        slots: &[slot("warp", C53), slot("sync", C47)],
+        slots: &[slot("warp", C58), slot("sync", C52)],
         ignored: &[],
         head: 1,
         operands: &[read("membermask", Kind::Source, Ty::Fixed(Type::B32))],
         rules: &[],
-        gates: G53,
+        gates: G57,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::BarWarpSync),
     },
@@ -4684,15 +4944,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Barrier,
         syntax: "barrier{.cta}.sync{.aligned} a:u32{, b:u32}",
         section: "9.7.13.1",
-        slots: &[optional("cta", C46), slot("sync", C47), optional("aligned", C54)],
+        slots: &[optional("cta", C51), slot("sync", C52), optional("aligned", C59)],
         ignored: &[],
         head: 0,
         operands: &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G55) }],
-        gates: G56,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G59) }],
+        gates: G60,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4700,15 +4960,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Barrier,
         syntax: "barrier{.cta}.arrive{.aligned} a:u32, b:u32",
         section: "9.7.13.1",
-        slots: &[optional("cta", C46), slot("arrive", C48), optional("aligned", C54)],
+        slots: &[optional("cta", C51), slot("arrive", C53), optional("aligned", C59)],
         ignored: &[],
         head: 0,
         operands: &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G55) }],
-        gates: G56,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G59) }],
+        gates: G60,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4717,11 +4977,11 @@ pub static FORMS: &[Form] = &[
         syntax: "barrier{.cta}.red.popc{.aligned}.u32 d, a:u32, {!}c",
         section: "9.7.13.1",
         slots: &[
-            optional("cta", C46),
-            slot("red", C49),
-            slot("popc", C50),
-            optional("aligned", C54),
-            slot("u32", C40),
+            optional("cta", C51),
+            slot("red", C54),
+            slot("popc", C55),
+            optional("aligned", C59),
+            slot("u32", C45),
         ],
         ignored: &[],
         head: 0,
@@ -4730,8 +4990,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G55) }],
-        gates: G56,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G59) }],
+        gates: G60,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4740,11 +5000,11 @@ pub static FORMS: &[Form] = &[
         syntax: "barrier{.cta}.red.popc{.aligned}.u32 d, a:u32, b:u32, {!}c",
         section: "9.7.13.1",
         slots: &[
-            optional("cta", C46),
-            slot("red", C49),
-            slot("popc", C50),
-            optional("aligned", C54),
-            slot("u32", C40),
+            optional("cta", C51),
+            slot("red", C54),
+            slot("popc", C55),
+            optional("aligned", C59),
+            slot("u32", C45),
         ],
         ignored: &[],
         head: 0,
@@ -4754,8 +5014,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G55) }],
-        gates: G56,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G59) }],
+        gates: G60,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4764,11 +5024,11 @@ pub static FORMS: &[Form] = &[
         syntax: "barrier{.cta}.red.op{.aligned}.pred d, a:u32, {!}c",
         section: "9.7.13.1",
         slots: &[
-            optional("cta", C46),
-            slot("red", C49),
-            slot("op", C51),
-            optional("aligned", C54),
-            slot("pred", C52),
+            optional("cta", C51),
+            slot("red", C54),
+            slot("op", C56),
+            optional("aligned", C59),
+            slot("pred", C57),
         ],
         ignored: &[],
         head: 0,
@@ -4777,8 +5037,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G55) }],
-        gates: G56,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G59) }],
+        gates: G60,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4787,11 +5047,11 @@ pub static FORMS: &[Form] = &[
         syntax: "barrier{.cta}.red.op{.aligned}.pred d, a:u32, b:u32, {!}c",
         section: "9.7.13.1",
         slots: &[
-            optional("cta", C46),
-            slot("red", C49),
-            slot("op", C51),
-            optional("aligned", C54),
-            slot("pred", C52),
+            optional("cta", C51),
+            slot("red", C54),
+            slot("op", C56),
+            optional("aligned", C59),
+            slot("pred", C57),
         ],
         ignored: &[],
         head: 0,
@@ -4801,8 +5061,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G55) }],
-        gates: G56,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G59) }],
+        gates: G60,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4811,16 +5071,16 @@ pub static FORMS: &[Form] = &[
         syntax: "barrier.cluster.arrive{.cluster_sem}{.aligned}",
         section: "9.7.13.3",
         slots: &[
-            slot("cluster", C55),
-            slot("arrive", C48),
-            optional("cluster_sem", C56),
-            optional("aligned", C54),
+            slot("cluster", C60),
+            slot("arrive", C53),
+            optional("cluster_sem", C61),
+            optional("aligned", C59),
         ],
         ignored: &[],
         head: 2,
         operands: &[],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G57) }],
-        gates: G58,
+        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G61) }],
+        gates: G62,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::BarrierCluster),
     },
@@ -4828,12 +5088,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Barrier,
         syntax: "barrier.cluster.wait{.acquire}{.aligned}",
         section: "9.7.13.3",
-        slots: &[slot("cluster", C55), slot("wait", C57), optional("acquire", C58), optional("aligned", C54)],
+        slots: &[slot("cluster", C60), slot("wait", C62), optional("acquire", C63), optional("aligned", C59)],
         ignored: &[],
         head: 2,
         operands: &[],
-        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G57) }],
-        gates: G59,
+        rules: &[Rule { when: &[Condition::Has(M13)], then: Consequence::Gates(G61) }],
+        gates: G63,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::BarrierCluster),
     },
@@ -4841,7 +5101,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bfe,
         syntax: "bfe.type d, a, b:u32, c:u32",
         section: "9.7.1.19",
-        slots: &[slot("type", C59)],
+        slots: &[slot("type", C64)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4851,7 +5111,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G60,
+        gates: G64,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::bfe"),
     },
@@ -4859,7 +5119,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bfi,
         syntax: "bfi.type d, a, b, pos:u32, len:u32",
         section: "9.7.1.20",
-        slots: &[slot("type", C30)],
+        slots: &[slot("type", C35)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4870,7 +5130,7 @@ pub static FORMS: &[Form] = &[
             read("len", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G61,
+        gates: G65,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::bfi"),
     },
@@ -4878,12 +5138,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bfind,
         syntax: "bfind{.shiftamt}.type d:u32, a",
         section: "9.7.1.16",
-        slots: &[optional("shiftamt", C60), slot("type", C59)],
+        slots: &[optional("shiftamt", C65), slot("type", C64)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G62,
+        gates: G66,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::bfind"),
     },
@@ -4891,7 +5151,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bmsk,
         syntax: "bmsk.mode.b32 d:u32, a:u32, b:u32",
         section: "9.7.1.22",
-        slots: &[slot("mode", C61), slot("b32", C6)],
+        slots: &[slot("mode", C66), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4900,7 +5160,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G63,
+        gates: G67,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::bmsk"),
     },
@@ -4908,7 +5168,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bra,
         syntax: "bra{.uni} target<label>",
         section: "9.7.12.3",
-        slots: &[optional("uni", C62)],
+        slots: &[optional("uni", C67)],
         ignored: &[],
         head: 0,
         operands: &[read("target", Kind::Label, Ty::None)],
@@ -4921,12 +5181,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Brev,
         syntax: "brev.type d, a",
         section: "9.7.1.18",
-        slots: &[slot("type", C30)],
+        slots: &[slot("type", C35)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G64,
+        gates: G68,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::brev"),
     },
@@ -4939,7 +5199,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G65,
+        gates: G69,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Brkpt),
     },
@@ -4947,7 +5207,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Brx,
         syntax: "brx.idx{.uni} index:u32, list<targets>",
         section: "9.7.12.4",
-        slots: &[slot("idx", C63), optional("uni", C62)],
+        slots: &[slot("idx", C68), optional("uni", C67)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -4955,7 +5215,7 @@ pub static FORMS: &[Form] = &[
             read("list", Kind::BranchTargets, Ty::None),
         ],
         rules: &[],
-        gates: G66,
+        gates: G70,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::BrxIdx),
     },
@@ -4963,7 +5223,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Call,
         syntax: "call{.uni} callee<call>",
         section: "9.7.12.5",
-        slots: &[optional("uni", C62)],
+        slots: &[optional("uni", C67)],
         ignored: &[],
         head: 0,
         operands: &[read("callee", Kind::Call, Ty::None)],
@@ -4973,22 +5233,58 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Call),
     },
     Form {
+        opcode: Opcode::Clmad,
+        syntax: "clmad.lo.type d, a, b, c",
+        section: "9.7.1.25",
+        slots: &[slot("lo", C69), slot("type", C70)],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Source, Ty::Pick(0)),
+            read("b", Kind::Source, Ty::Pick(0)),
+            read("c", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[],
+        gates: G71,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("integer::clmad"),
+    },
+    Form {
+        opcode: Opcode::Clmad,
+        syntax: "clmad.hi.type d, a, b, c",
+        section: "9.7.1.25",
+        slots: &[slot("hi", C71), slot("type", C70)],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Source, Ty::Pick(0)),
+            read("b", Kind::Source, Ty::Pick(0)),
+            read("c", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[],
+        gates: G72,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("integer::clmad"),
+    },
+    Form {
         opcode: Opcode::Clusterlaunchcontrol,
         syntax: "clusterlaunchcontrol.try_cancel.async{.shared::cta}.bulk_mbarrier{.multicast::cluster::all}.b128 [dst], [mbar]",
         section: "9.7.13.16.1",
         slots: &[
-            slot("try_cancel", C64),
-            slot("async", C65),
-            optional("shared::cta", C66),
-            slot("bulk_mbarrier", C67),
-            optional("multicast::cluster::all", C68),
-            slot("b128", C69),
+            slot("try_cancel", C72),
+            slot("async", C73),
+            optional("shared::cta", C74),
+            slot("bulk_mbarrier", C75),
+            optional("multicast::cluster::all", C76),
+            slot("b128", C77),
         ],
         ignored: &[],
         head: 2,
         operands: &[read("dst", Kind::Address, Ty::None), read("mbar", Kind::Address, Ty::None)],
-        rules: &[Rule { when: &[Condition::Has(M13)], then: Consequence::Gates(G68) }],
-        gates: G69,
+        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G74) }],
+        gates: G75,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TryCancel),
     },
@@ -4996,12 +5292,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Clusterlaunchcontrol,
         syntax: "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 d, a:b128",
         section: "9.7.13.16.2",
-        slots: &[slot("query_cancel", C70), slot("is_canceled", C71), slot("pred", C52), slot("b128", C69)],
+        slots: &[slot("query_cancel", C78), slot("is_canceled", C79), slot("pred", C57), slot("b128", C77)],
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B128))],
         rules: &[],
-        gates: G71,
+        gates: G77,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::QueryCancel),
     },
@@ -5009,12 +5305,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Clusterlaunchcontrol,
         syntax: "clusterlaunchcontrol.query_cancel.coordinate.b32.b128 d, a:b128",
         section: "9.7.13.16.2",
-        slots: &[slot("query_cancel", C70), slot("coordinate", C72), slot("b32", C6), slot("b128", C69)],
+        slots: &[slot("query_cancel", C78), slot("coordinate", C80), slot("b32", C6), slot("b128", C77)],
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B128))],
         rules: &[],
-        gates: G71,
+        gates: G77,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::QueryCancel),
     },
@@ -5023,11 +5319,11 @@ pub static FORMS: &[Form] = &[
         syntax: "clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 d.vec, a:b128",
         section: "9.7.13.16.2",
         slots: &[
-            slot("query_cancel", C70),
-            slot("get_first_ctaid", C73),
-            slot("v4", C74),
+            slot("query_cancel", C78),
+            slot("get_first_ctaid", C81),
+            slot("v4", C82),
             slot("b32", C6),
-            slot("b128", C69),
+            slot("b128", C77),
         ],
         ignored: &[],
         head: 1,
@@ -5036,7 +5332,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::B128)),
         ],
         rules: &[],
-        gates: G71,
+        gates: G77,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::QueryCancel),
     },
@@ -5044,12 +5340,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Clz,
         syntax: "clz.type d:u32, a",
         section: "9.7.1.15",
-        slots: &[slot("type", C30)],
+        slots: &[slot("type", C35)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G76,
+        gates: G82,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::clz"),
     },
@@ -5057,7 +5353,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cnot,
         syntax: "cnot.bits d, a",
         section: "9.7.8.5",
-        slots: &[slot("bits", C75)],
+        slots: &[slot("bits", C83)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -5070,7 +5366,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Copysign,
         syntax: "copysign.type d, a, b",
         section: "9.7.3.2",
-        slots: &[slot("type", C76)],
+        slots: &[slot("type", C84)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -5079,7 +5375,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G77,
+        gates: G83,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::copysign"),
     },
@@ -5087,25 +5383,38 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cos,
         syntax: "cos.approx{.ftz}.f32 d, a",
         section: "9.7.3.19",
-        slots: &[slot("approx", C77), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C85), optional("ftz", C0), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G79) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G85) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::cos_approx"),
+    },
+    Form {
+        opcode: Opcode::Cos,
+        syntax: "cos.approx.ftz.2pi.f32 d, a",
+        section: "9.7.3.19",
+        slots: &[slot("approx", C85), slot("ftz", C0), slot("2pi", C86), slot("f32", C1)],
+        ignored: T0,
+        head: 0,
+        operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
+        rules: &[],
+        gates: G86,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("float::cos_cycles"),
     },
     Form {
         opcode: Opcode::Cp,
         syntax: "cp.async.level.cta_space.global{.prefetch_size} [dst], [src], cp-size<imm>:u32{, src-size:u32}",
         section: "9.7.9.25.3.1",
         slots: &[
-            slot("async", C65),
-            slot("level", C78),
-            slot("cta_space", C79),
-            slot("global", C23),
-            optional("prefetch_size", C80),
+            slot("async", C73),
+            slot("level", C87),
+            slot("cta_space", C88),
+            slot("global", C28),
+            optional("prefetch_size", C89),
         ],
         ignored: &[],
         head: 1,
@@ -5116,7 +5425,7 @@ pub static FORMS: &[Form] = &[
             read("src-size", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[],
-        gates: G83,
+        gates: G90,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -5125,12 +5434,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.level.cta_space.global.L2::cache_hint{.prefetch_size} [dst], [src], cp-size<imm>:u32, cache-policy:b64",
         section: "9.7.9.25.3.1",
         slots: &[
-            slot("async", C65),
-            slot("level", C78),
-            slot("cta_space", C79),
-            slot("global", C23),
-            slot("L2::cache_hint", C29),
-            optional("prefetch_size", C80),
+            slot("async", C73),
+            slot("level", C87),
+            slot("cta_space", C88),
+            slot("global", C28),
+            slot("L2::cache_hint", C34),
+            optional("prefetch_size", C89),
         ],
         ignored: &[],
         head: 1,
@@ -5141,7 +5450,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G83,
+        gates: G90,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -5150,12 +5459,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.level.cta_space.global.L2::cache_hint{.prefetch_size} [dst], [src], cp-size<imm>:u32, src-size:u32, cache-policy:b64",
         section: "9.7.9.25.3.1",
         slots: &[
-            slot("async", C65),
-            slot("level", C78),
-            slot("cta_space", C79),
-            slot("global", C23),
-            slot("L2::cache_hint", C29),
-            optional("prefetch_size", C80),
+            slot("async", C73),
+            slot("level", C87),
+            slot("cta_space", C88),
+            slot("global", C28),
+            slot("L2::cache_hint", C34),
+            optional("prefetch_size", C89),
         ],
         ignored: &[],
         head: 1,
@@ -5167,7 +5476,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G83,
+        gates: G90,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -5176,11 +5485,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.level.cta_space.global{.prefetch_size} [dst], [src], cp-size<imm>:u32, {!}ignore-src",
         section: "9.7.9.25.3.1",
         slots: &[
-            slot("async", C65),
-            slot("level", C78),
-            slot("cta_space", C79),
-            slot("global", C23),
-            optional("prefetch_size", C80),
+            slot("async", C73),
+            slot("level", C87),
+            slot("cta_space", C88),
+            slot("global", C28),
+            optional("prefetch_size", C89),
         ],
         ignored: &[],
         head: 1,
@@ -5191,7 +5500,7 @@ pub static FORMS: &[Form] = &[
             read("ignore-src", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G84,
+        gates: G91,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -5200,12 +5509,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.level.cta_space.global.L2::cache_hint{.prefetch_size} [dst], [src], cp-size<imm>:u32, {!}ignore-src, cache-policy:b64",
         section: "9.7.9.25.3.1",
         slots: &[
-            slot("async", C65),
-            slot("level", C78),
-            slot("cta_space", C79),
-            slot("global", C23),
-            slot("L2::cache_hint", C29),
-            optional("prefetch_size", C80),
+            slot("async", C73),
+            slot("level", C87),
+            slot("cta_space", C88),
+            slot("global", C28),
+            slot("L2::cache_hint", C34),
+            optional("prefetch_size", C89),
         ],
         ignored: &[],
         head: 1,
@@ -5217,7 +5526,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G84,
+        gates: G91,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -5225,12 +5534,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cp,
         syntax: "cp.async.commit_group",
         section: "9.7.9.25.3.2",
-        slots: &[slot("async", C65), slot("commit_group", C81)],
+        slots: &[slot("async", C73), slot("commit_group", C90)],
         ignored: &[],
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G85,
+        gates: G92,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -5238,12 +5547,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cp,
         syntax: "cp.async.wait_group n<imm>:u32",
         section: "9.7.9.25.3.3",
-        slots: &[slot("async", C65), slot("wait_group", C82)],
+        slots: &[slot("async", C73), slot("wait_group", C91)],
         ignored: &[],
         head: 2,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G86,
+        gates: G93,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -5251,12 +5560,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cp,
         syntax: "cp.async.wait_all",
         section: "9.7.9.25.3.3",
-        slots: &[slot("async", C65), slot("wait_all", C83)],
+        slots: &[slot("async", C73), slot("wait_all", C92)],
         ignored: &[],
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G87,
+        gates: G94,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -5265,18 +5574,18 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.mbarrier.arrive{.noinc}{.cta_space}.b64 [a]",
         section: "9.7.13.15.17",
         slots: &[
-            slot("async", C65),
-            slot("mbarrier", C84),
-            slot("arrive", C48),
-            optional("noinc", C85),
-            optional("cta_space", C86),
-            slot("b64", C87),
+            slot("async", C73),
+            slot("mbarrier", C93),
+            slot("arrive", C53),
+            optional("noinc", C94),
+            optional("cta_space", C95),
+            slot("b64", C96),
         ],
         ignored: &[],
         head: 3,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G88,
+        gates: G95,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncArrive),
     },
@@ -5285,11 +5594,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.target.global.bulk_mbarrier [dst], [src], size<in 0..1048560>:u32, [mbar]",
         section: "9.7.9.25.4.1",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("target", C89),
-            slot("global", C23),
-            slot("bulk_mbarrier", C67),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("target", C98),
+            slot("global", C28),
+            slot("bulk_mbarrier", C75),
         ],
         ignored: &[],
         head: 2,
@@ -5300,7 +5609,7 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G90,
+        gates: G97,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5309,12 +5618,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.target.global.bulk_mbarrier.L2::cache_hint [dst], [src], size<in 0..1048560>:u32, [mbar], cache-policy:b64",
         section: "9.7.9.25.4.1",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("target", C89),
-            slot("global", C23),
-            slot("bulk_mbarrier", C67),
-            slot("L2::cache_hint", C29),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("target", C98),
+            slot("global", C28),
+            slot("bulk_mbarrier", C75),
+            slot("L2::cache_hint", C34),
         ],
         ignored: &[],
         head: 2,
@@ -5326,7 +5635,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G90,
+        gates: G97,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5335,11 +5644,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.shared::cluster.shared::cta.bulk_mbarrier [dst], [src], size<in 0..1048560>:u32, [mbar]",
         section: "9.7.9.25.4.1",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("shared::cluster", C90),
-            slot("shared::cta", C66),
-            slot("bulk_mbarrier", C67),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("shared::cluster", C99),
+            slot("shared::cta", C74),
+            slot("bulk_mbarrier", C75),
         ],
         ignored: &[],
         head: 2,
@@ -5350,7 +5659,7 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G90,
+        gates: G97,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5359,11 +5668,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.global.shared::cta.bulk_group [dst], [src], size<in 0..1048560>:u32",
         section: "9.7.9.25.4.1",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("global", C23),
-            slot("shared::cta", C66),
-            slot("bulk_group", C91),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("global", C28),
+            slot("shared::cta", C74),
+            slot("bulk_group", C100),
         ],
         ignored: &[],
         head: 2,
@@ -5373,7 +5682,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
         ],
         rules: &[],
-        gates: G90,
+        gates: G97,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5382,12 +5691,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [dst], [src], size<in 0..1048560>:u32, cache-policy:b64",
         section: "9.7.9.25.4.1",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("global", C23),
-            slot("shared::cta", C66),
-            slot("bulk_group", C91),
-            slot("L2::cache_hint", C29),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("global", C28),
+            slot("shared::cta", C74),
+            slot("bulk_group", C100),
+            slot("L2::cache_hint", C34),
         ],
         ignored: &[],
         head: 2,
@@ -5398,7 +5707,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G90,
+        gates: G97,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5407,13 +5716,13 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.shared::cluster.global.bulk_mbarrier.multicast{.L2::cache_hint} [dst], [src], size<in 0..1048560>:u32, [mbar], mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.4.1",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("shared::cluster", C90),
-            slot("global", C23),
-            slot("bulk_mbarrier", C67),
-            slot("multicast", C92),
-            optional("L2::cache_hint", C29),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("shared::cluster", C99),
+            slot("global", C28),
+            slot("bulk_mbarrier", C75),
+            slot("multicast", C101),
+            optional("L2::cache_hint", C34),
         ],
         ignored: &[],
         head: 2,
@@ -5426,8 +5735,8 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G93) }],
-        gates: G90,
+        rules: &[Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) }],
+        gates: G97,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5436,12 +5745,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.global.shared::cta.bulk_group.cp_mask [dst], [src], size<in 0..1048560>:u32, mask:u16",
         section: "9.7.9.25.4.1",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("global", C23),
-            slot("shared::cta", C66),
-            slot("bulk_group", C91),
-            slot("cp_mask", C93),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("global", C28),
+            slot("shared::cta", C74),
+            slot("bulk_group", C100),
+            slot("cp_mask", C102),
         ],
         ignored: &[],
         head: 2,
@@ -5451,8 +5760,8 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
             read("mask", Kind::Source, Ty::Fixed(Type::U16)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G93) }],
-        gates: G90,
+        rules: &[Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) }],
+        gates: G97,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5461,13 +5770,13 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint.cp_mask [dst], [src], size<in 0..1048560>:u32, cache-policy:b64, mask:u16",
         section: "9.7.9.25.4.1",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("global", C23),
-            slot("shared::cta", C66),
-            slot("bulk_group", C91),
-            slot("L2::cache_hint", C29),
-            slot("cp_mask", C93),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("global", C28),
+            slot("shared::cta", C74),
+            slot("bulk_group", C100),
+            slot("L2::cache_hint", C34),
+            slot("cp_mask", C102),
         ],
         ignored: &[],
         head: 2,
@@ -5478,8 +5787,8 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
             read("mask", Kind::Source, Ty::Fixed(Type::U16)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G93) }],
-        gates: G90,
+        rules: &[Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) }],
+        gates: G97,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5488,16 +5797,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.reduce.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}.reduction{.noftz}.type [dst], [src], size<in 0..1048560>:u32{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.4.2",
         slots: &[
-            slot("reduce", C94),
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("global", C23),
-            slot("shared::cta", C66),
-            slot("bulk_group", C91),
-            optional("L2::cache_hint", C29),
-            slot("reduction", C95),
-            optional("noftz", C37),
-            slot("type", C96),
+            slot("reduce", C103),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("global", C28),
+            slot("shared::cta", C74),
+            slot("bulk_group", C100),
+            optional("L2::cache_hint", C34),
+            slot("reduction", C104),
+            optional("noftz", C42),
+            slot("type", C105),
         ],
         ignored: T0,
         head: 3,
@@ -5510,35 +5819,35 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M16)],
+                when: &[Condition::Has(M17)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M17)],
+                when: &[Condition::Has(M18)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M7)],
+                when: &[Condition::Has(M8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T14)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M9)],
+                when: &[Condition::Has(M10)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M9), Condition::TypeIn(0, T16)],
-                then: Consequence::Needs(&[Condition::Has(M6)], Fault::Missing("noftz")),
+                when: &[Condition::Has(M10), Condition::TypeIn(0, T16)],
+                then: Consequence::Needs(&[Condition::Has(M7)], Fault::Missing("noftz")),
             },
             Rule {
-                when: &[Condition::Has(M6)],
-                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Illegal(M6)),
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M7)),
             },
             Rule {
-                when: &[Condition::Has(M6)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M6)),
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M7)),
             },
         ],
-        gates: G94,
+        gates: G101,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5547,14 +5856,14 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.reduce.async.bulk.shared::cluster.shared::cta.bulk_mbarrier.reduction.type [dst], [src], size<in 0..1048560>:u32, [mbar]",
         section: "9.7.9.25.4.2",
         slots: &[
-            slot("reduce", C94),
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("shared::cluster", C90),
-            slot("shared::cta", C66),
-            slot("bulk_mbarrier", C67),
-            slot("reduction", C95),
-            slot("type", C97),
+            slot("reduce", C103),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("shared::cluster", C99),
+            slot("shared::cta", C74),
+            slot("bulk_mbarrier", C75),
+            slot("reduction", C104),
+            slot("type", C106),
         ],
         ignored: T0,
         head: 3,
@@ -5566,23 +5875,23 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M16)],
+                when: &[Condition::Has(M17)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M17)],
+                when: &[Condition::Has(M18)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M7)],
+                when: &[Condition::Has(M8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M9)],
+                when: &[Condition::Has(M10)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Types),
             },
         ],
-        gates: G94,
+        gates: G101,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5591,12 +5900,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.prefetch.L2.global{.L2::cache_hint} [src], size:u32{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.4.3",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("prefetch", C98),
-            slot("L2", C99),
-            slot("global", C23),
-            optional("L2::cache_hint", C29),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("prefetch", C107),
+            slot("L2", C108),
+            slot("global", C28),
+            optional("L2::cache_hint", C34),
         ],
         ignored: &[],
         head: 3,
@@ -5607,7 +5916,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G95,
+        gates: G102,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -5615,12 +5924,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cp,
         syntax: "cp.async.bulk.commit_group",
         section: "9.7.9.25.5.1",
-        slots: &[slot("async", C65), slot("bulk", C88), slot("commit_group", C81)],
+        slots: &[slot("async", C73), slot("bulk", C97), slot("commit_group", C90)],
         ignored: &[],
         head: 3,
         operands: &[],
         rules: &[],
-        gates: G96,
+        gates: G103,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -5628,12 +5937,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cp,
         syntax: "cp.async.bulk.wait_group{.read} n<imm>:u32",
         section: "9.7.9.25.5.1",
-        slots: &[slot("async", C65), slot("bulk", C88), slot("wait_group", C82), optional("read", C100)],
+        slots: &[slot("async", C73), slot("bulk", C97), slot("wait_group", C91), optional("read", C109)],
         ignored: &[],
         head: 3,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G98,
+        gates: G105,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -5642,16 +5951,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global{.tile}.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("tensor", C101),
-            slot("dim", C102),
-            slot("target", C103),
-            slot("global", C23),
-            optional("tile", C104),
-            slot("bulk_mbarrier", C67),
-            optional("cta_group", C105),
-            optional("L2::cache_hint", C29),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("tensor", C110),
+            slot("dim", C111),
+            slot("target", C112),
+            slot("global", C28),
+            optional("tile", C113),
+            slot("bulk_mbarrier", C75),
+            optional("cta_group", C114),
+            optional("L2::cache_hint", C34),
         ],
         ignored: &[],
         head: 3,
@@ -5663,10 +5972,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G101) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G102) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
         ],
-        gates: G103,
+        gates: G110,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5675,17 +5984,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global{.tile}.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("tensor", C101),
-            slot("dim", C102),
-            slot("target", C103),
-            slot("global", C23),
-            optional("tile", C104),
-            slot("bulk_mbarrier", C67),
-            slot("multicast", C92),
-            optional("cta_group", C105),
-            optional("L2::cache_hint", C29),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("tensor", C110),
+            slot("dim", C111),
+            slot("target", C112),
+            slot("global", C28),
+            optional("tile", C113),
+            slot("bulk_mbarrier", C75),
+            slot("multicast", C101),
+            optional("cta_group", C114),
+            optional("L2::cache_hint", C34),
         ],
         ignored: &[],
         head: 3,
@@ -5698,10 +6007,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G101) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G102) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
         ],
-        gates: G103,
+        gates: G110,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5710,16 +6019,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.1:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("tensor", C101),
-            slot("dim", C106),
-            slot("target", C103),
-            slot("global", C23),
-            slot("im2col", C107),
-            slot("bulk_mbarrier", C67),
-            optional("cta_group", C105),
-            optional("L2::cache_hint", C29),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("tensor", C110),
+            slot("dim", C115),
+            slot("target", C112),
+            slot("global", C28),
+            slot("im2col", C116),
+            slot("bulk_mbarrier", C75),
+            optional("cta_group", C114),
+            optional("L2::cache_hint", C34),
         ],
         ignored: &[],
         head: 3,
@@ -5732,10 +6041,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G101) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G102) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
         ],
-        gates: G103,
+        gates: G110,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5744,17 +6053,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.1:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("tensor", C101),
-            slot("dim", C106),
-            slot("target", C103),
-            slot("global", C23),
-            slot("im2col", C107),
-            slot("bulk_mbarrier", C67),
-            slot("multicast", C92),
-            optional("cta_group", C105),
-            optional("L2::cache_hint", C29),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("tensor", C110),
+            slot("dim", C115),
+            slot("target", C112),
+            slot("global", C28),
+            slot("im2col", C116),
+            slot("bulk_mbarrier", C75),
+            slot("multicast", C101),
+            optional("cta_group", C114),
+            optional("L2::cache_hint", C34),
         ],
         ignored: &[],
         head: 3,
@@ -5768,10 +6077,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G101) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G102) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
         ],
-        gates: G103,
+        gates: G110,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5780,16 +6089,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("tensor", C101),
-            slot("dim", C108),
-            slot("target", C103),
-            slot("global", C23),
-            slot("im2col", C107),
-            slot("bulk_mbarrier", C67),
-            optional("cta_group", C105),
-            optional("L2::cache_hint", C29),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("tensor", C110),
+            slot("dim", C117),
+            slot("target", C112),
+            slot("global", C28),
+            slot("im2col", C116),
+            slot("bulk_mbarrier", C75),
+            optional("cta_group", C114),
+            optional("L2::cache_hint", C34),
         ],
         ignored: &[],
         head: 3,
@@ -5802,10 +6111,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G101) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G102) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
         ],
-        gates: G103,
+        gates: G110,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5814,17 +6123,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("tensor", C101),
-            slot("dim", C108),
-            slot("target", C103),
-            slot("global", C23),
-            slot("im2col", C107),
-            slot("bulk_mbarrier", C67),
-            slot("multicast", C92),
-            optional("cta_group", C105),
-            optional("L2::cache_hint", C29),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("tensor", C110),
+            slot("dim", C117),
+            slot("target", C112),
+            slot("global", C28),
+            slot("im2col", C116),
+            slot("bulk_mbarrier", C75),
+            slot("multicast", C101),
+            optional("cta_group", C114),
+            optional("L2::cache_hint", C34),
         ],
         ignored: &[],
         head: 3,
@@ -5838,10 +6147,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G101) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G102) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
         ],
-        gates: G103,
+        gates: G110,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5850,16 +6159,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.3:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("tensor", C101),
-            slot("dim", C109),
-            slot("target", C103),
-            slot("global", C23),
-            slot("im2col", C107),
-            slot("bulk_mbarrier", C67),
-            optional("cta_group", C105),
-            optional("L2::cache_hint", C29),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("tensor", C110),
+            slot("dim", C118),
+            slot("target", C112),
+            slot("global", C28),
+            slot("im2col", C116),
+            slot("bulk_mbarrier", C75),
+            optional("cta_group", C114),
+            optional("L2::cache_hint", C34),
         ],
         ignored: &[],
         head: 3,
@@ -5872,10 +6181,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G101) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G102) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
         ],
-        gates: G103,
+        gates: G110,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5884,17 +6193,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.3:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("tensor", C101),
-            slot("dim", C109),
-            slot("target", C103),
-            slot("global", C23),
-            slot("im2col", C107),
-            slot("bulk_mbarrier", C67),
-            slot("multicast", C92),
-            optional("cta_group", C105),
-            optional("L2::cache_hint", C29),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("tensor", C110),
+            slot("dim", C118),
+            slot("target", C112),
+            slot("global", C28),
+            slot("im2col", C116),
+            slot("bulk_mbarrier", C75),
+            slot("multicast", C101),
+            optional("cta_group", C114),
+            optional("L2::cache_hint", C34),
         ],
         ignored: &[],
         head: 3,
@@ -5908,10 +6217,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G101) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G102) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
         ],
-        gates: G103,
+        gates: G110,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5920,16 +6229,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.tile::gather4.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("tensor", C101),
-            slot("dim", C110),
-            slot("target", C103),
-            slot("global", C23),
-            slot("tile::gather4", C111),
-            slot("bulk_mbarrier", C67),
-            optional("cta_group", C105),
-            optional("L2::cache_hint", C29),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("tensor", C110),
+            slot("dim", C119),
+            slot("target", C112),
+            slot("global", C28),
+            slot("tile::gather4", C120),
+            slot("bulk_mbarrier", C75),
+            optional("cta_group", C114),
+            optional("L2::cache_hint", C34),
         ],
         ignored: &[],
         head: 3,
@@ -5941,12 +6250,12 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G101) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G102) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G104) },
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G105) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G111) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G112) },
         ],
-        gates: G103,
+        gates: G110,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5955,17 +6264,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.tile::gather4.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("tensor", C101),
-            slot("dim", C110),
-            slot("target", C103),
-            slot("global", C23),
-            slot("tile::gather4", C111),
-            slot("bulk_mbarrier", C67),
-            slot("multicast", C92),
-            optional("cta_group", C105),
-            optional("L2::cache_hint", C29),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("tensor", C110),
+            slot("dim", C119),
+            slot("target", C112),
+            slot("global", C28),
+            slot("tile::gather4", C120),
+            slot("bulk_mbarrier", C75),
+            slot("multicast", C101),
+            optional("cta_group", C114),
+            optional("L2::cache_hint", C34),
         ],
         ignored: &[],
         head: 3,
@@ -5978,12 +6287,12 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G101) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G102) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G104) },
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G105) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G111) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G112) },
         ],
-        gates: G103,
+        gates: G110,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5992,16 +6301,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("tensor", C101),
-            slot("dim", C112),
-            slot("target", C103),
-            slot("global", C23),
-            slot("im2col::w", C113),
-            slot("bulk_mbarrier", C67),
-            optional("cta_group", C105),
-            optional("L2::cache_hint", C29),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("tensor", C110),
+            slot("dim", C121),
+            slot("target", C112),
+            slot("global", C28),
+            slot("im2col::w", C122),
+            slot("bulk_mbarrier", C75),
+            optional("cta_group", C114),
+            optional("L2::cache_hint", C34),
         ],
         ignored: &[],
         head: 3,
@@ -6014,12 +6323,12 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G101) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G102) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G106) },
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G114) },
         ],
-        gates: G103,
+        gates: G110,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6028,17 +6337,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("tensor", C101),
-            slot("dim", C112),
-            slot("target", C103),
-            slot("global", C23),
-            slot("im2col::w", C113),
-            slot("bulk_mbarrier", C67),
-            slot("multicast", C92),
-            optional("cta_group", C105),
-            optional("L2::cache_hint", C29),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("tensor", C110),
+            slot("dim", C121),
+            slot("target", C112),
+            slot("global", C28),
+            slot("im2col::w", C122),
+            slot("bulk_mbarrier", C75),
+            slot("multicast", C101),
+            optional("cta_group", C114),
+            optional("L2::cache_hint", C34),
         ],
         ignored: &[],
         head: 3,
@@ -6052,12 +6361,12 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G101) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G102) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G106) },
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G114) },
         ],
-        gates: G103,
+        gates: G110,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6066,16 +6375,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w::128.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("tensor", C101),
-            slot("dim", C112),
-            slot("target", C103),
-            slot("global", C23),
-            slot("im2col::w::128", C114),
-            slot("bulk_mbarrier", C67),
-            optional("cta_group", C105),
-            optional("L2::cache_hint", C29),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("tensor", C110),
+            slot("dim", C121),
+            slot("target", C112),
+            slot("global", C28),
+            slot("im2col::w::128", C123),
+            slot("bulk_mbarrier", C75),
+            optional("cta_group", C114),
+            optional("L2::cache_hint", C34),
         ],
         ignored: &[],
         head: 3,
@@ -6088,10 +6397,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G101) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G102) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
         ],
-        gates: G108,
+        gates: G115,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6100,17 +6409,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w::128.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("tensor", C101),
-            slot("dim", C112),
-            slot("target", C103),
-            slot("global", C23),
-            slot("im2col::w::128", C114),
-            slot("bulk_mbarrier", C67),
-            slot("multicast", C92),
-            optional("cta_group", C105),
-            optional("L2::cache_hint", C29),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("tensor", C110),
+            slot("dim", C121),
+            slot("target", C112),
+            slot("global", C28),
+            slot("im2col::w::128", C123),
+            slot("bulk_mbarrier", C75),
+            slot("multicast", C101),
+            optional("cta_group", C114),
+            optional("L2::cache_hint", C34),
         ],
         ignored: &[],
         head: 3,
@@ -6124,10 +6433,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G101) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G102) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
         ],
-        gates: G108,
+        gates: G115,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6136,15 +6445,15 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.global.shared::cta{.tile}.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("tensor", C101),
-            slot("dim", C102),
-            slot("global", C23),
-            slot("shared::cta", C66),
-            optional("tile", C104),
-            slot("bulk_group", C91),
-            optional("L2::cache_hint", C29),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("tensor", C110),
+            slot("dim", C111),
+            slot("global", C28),
+            slot("shared::cta", C74),
+            optional("tile", C113),
+            slot("bulk_group", C100),
+            optional("L2::cache_hint", C34),
         ],
         ignored: &[],
         head: 3,
@@ -6156,15 +6465,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M22)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M22)),
+                when: &[Condition::Has(M23)],
+                then: Consequence::Needs(&[Condition::HasNot(M24)], Fault::Illegal(M23)),
             },
             Rule {
-                when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
+                when: &[Condition::Has(M25)],
+                then: Consequence::Needs(&[Condition::HasNot(M24)], Fault::Illegal(M25)),
             },
         ],
-        gates: G103,
+        gates: G110,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6173,15 +6482,15 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.global.shared::cta.im2col_no_offs.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("tensor", C101),
-            slot("dim", C102),
-            slot("global", C23),
-            slot("shared::cta", C66),
-            slot("im2col_no_offs", C115),
-            slot("bulk_group", C91),
-            optional("L2::cache_hint", C29),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("tensor", C110),
+            slot("dim", C111),
+            slot("global", C28),
+            slot("shared::cta", C74),
+            slot("im2col_no_offs", C124),
+            slot("bulk_group", C100),
+            optional("L2::cache_hint", C34),
         ],
         ignored: &[],
         head: 3,
@@ -6193,15 +6502,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M22)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M22)),
+                when: &[Condition::Has(M23)],
+                then: Consequence::Needs(&[Condition::HasNot(M24)], Fault::Illegal(M23)),
             },
             Rule {
-                when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
+                when: &[Condition::Has(M25)],
+                then: Consequence::Needs(&[Condition::HasNot(M24)], Fault::Illegal(M25)),
             },
         ],
-        gates: G103,
+        gates: G110,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6210,15 +6519,15 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.global.shared::cta.tile::scatter4.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("tensor", C101),
-            slot("dim", C110),
-            slot("global", C23),
-            slot("shared::cta", C66),
-            slot("tile::scatter4", C116),
-            slot("bulk_group", C91),
-            optional("L2::cache_hint", C29),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("tensor", C110),
+            slot("dim", C119),
+            slot("global", C28),
+            slot("shared::cta", C74),
+            slot("tile::scatter4", C125),
+            slot("bulk_group", C100),
+            optional("L2::cache_hint", C34),
         ],
         ignored: &[],
         head: 3,
@@ -6229,7 +6538,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G109,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6238,17 +6547,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.reduce.async.bulk.tensor.dim.global.shared::cta.reduction{.tile}.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.3",
         slots: &[
-            slot("reduce", C94),
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("tensor", C101),
-            slot("dim", C102),
-            slot("global", C23),
-            slot("shared::cta", C66),
-            slot("reduction", C95),
-            optional("tile", C104),
-            slot("bulk_group", C91),
-            optional("L2::cache_hint", C29),
+            slot("reduce", C103),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("tensor", C110),
+            slot("dim", C111),
+            slot("global", C28),
+            slot("shared::cta", C74),
+            slot("reduction", C104),
+            optional("tile", C113),
+            slot("bulk_group", C100),
+            optional("L2::cache_hint", C34),
         ],
         ignored: &[],
         head: 4,
@@ -6260,15 +6569,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M22)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M22)),
+                when: &[Condition::Has(M23)],
+                then: Consequence::Needs(&[Condition::HasNot(M24)], Fault::Illegal(M23)),
             },
             Rule {
-                when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
+                when: &[Condition::Has(M25)],
+                then: Consequence::Needs(&[Condition::HasNot(M24)], Fault::Illegal(M25)),
             },
         ],
-        gates: G110,
+        gates: G117,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6277,17 +6586,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.reduce.async.bulk.tensor.dim.global.shared::cta.reduction.im2col_no_offs.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.3",
         slots: &[
-            slot("reduce", C94),
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("tensor", C101),
-            slot("dim", C102),
-            slot("global", C23),
-            slot("shared::cta", C66),
-            slot("reduction", C95),
-            slot("im2col_no_offs", C115),
-            slot("bulk_group", C91),
-            optional("L2::cache_hint", C29),
+            slot("reduce", C103),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("tensor", C110),
+            slot("dim", C111),
+            slot("global", C28),
+            slot("shared::cta", C74),
+            slot("reduction", C104),
+            slot("im2col_no_offs", C124),
+            slot("bulk_group", C100),
+            optional("L2::cache_hint", C34),
         ],
         ignored: &[],
         head: 4,
@@ -6299,15 +6608,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M22)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M22)),
+                when: &[Condition::Has(M23)],
+                then: Consequence::Needs(&[Condition::HasNot(M24)], Fault::Illegal(M23)),
             },
             Rule {
-                when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
+                when: &[Condition::Has(M25)],
+                then: Consequence::Needs(&[Condition::HasNot(M24)], Fault::Illegal(M25)),
             },
         ],
-        gates: G110,
+        gates: G117,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6316,17 +6625,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.reduce.async.bulk.tensor.dim.global.shared::cta.reduction.tile::scatter4.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.3",
         slots: &[
-            slot("reduce", C94),
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("tensor", C101),
-            slot("dim", C110),
-            slot("global", C23),
-            slot("shared::cta", C66),
-            slot("reduction", C95),
-            slot("tile::scatter4", C116),
-            slot("bulk_group", C91),
-            optional("L2::cache_hint", C29),
+            slot("reduce", C103),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("tensor", C110),
+            slot("dim", C119),
+            slot("global", C28),
+            slot("shared::cta", C74),
+            slot("reduction", C104),
+            slot("tile::scatter4", C125),
+            slot("bulk_group", C100),
+            optional("L2::cache_hint", C34),
         ],
         ignored: &[],
         head: 4,
@@ -6337,7 +6646,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G111,
+        gates: G118,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6346,15 +6655,15 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global{.tile}{.L2::cache_hint} [tensor]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.4",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("prefetch", C98),
-            slot("tensor", C101),
-            slot("dim", C102),
-            slot("L2", C99),
-            slot("global", C23),
-            optional("tile", C104),
-            optional("L2::cache_hint", C29),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("prefetch", C107),
+            slot("tensor", C110),
+            slot("dim", C111),
+            slot("L2", C108),
+            slot("global", C28),
+            optional("tile", C113),
+            optional("L2::cache_hint", C34),
         ],
         ignored: &[],
         head: 4,
@@ -6364,7 +6673,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G112,
+        gates: G119,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6373,15 +6682,15 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.im2col{.L2::cache_hint} [tensor], offsets.1:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.4",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("prefetch", C98),
-            slot("tensor", C101),
-            slot("dim", C106),
-            slot("L2", C99),
-            slot("global", C23),
-            slot("im2col", C107),
-            optional("L2::cache_hint", C29),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("prefetch", C107),
+            slot("tensor", C110),
+            slot("dim", C115),
+            slot("L2", C108),
+            slot("global", C28),
+            slot("im2col", C116),
+            optional("L2::cache_hint", C34),
         ],
         ignored: &[],
         head: 4,
@@ -6392,7 +6701,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G112,
+        gates: G119,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6401,15 +6710,15 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.im2col{.L2::cache_hint} [tensor], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.4",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("prefetch", C98),
-            slot("tensor", C101),
-            slot("dim", C108),
-            slot("L2", C99),
-            slot("global", C23),
-            slot("im2col", C107),
-            optional("L2::cache_hint", C29),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("prefetch", C107),
+            slot("tensor", C110),
+            slot("dim", C117),
+            slot("L2", C108),
+            slot("global", C28),
+            slot("im2col", C116),
+            optional("L2::cache_hint", C34),
         ],
         ignored: &[],
         head: 4,
@@ -6420,7 +6729,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G112,
+        gates: G119,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6429,15 +6738,15 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.im2col{.L2::cache_hint} [tensor], offsets.3:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.4",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("prefetch", C98),
-            slot("tensor", C101),
-            slot("dim", C109),
-            slot("L2", C99),
-            slot("global", C23),
-            slot("im2col", C107),
-            optional("L2::cache_hint", C29),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("prefetch", C107),
+            slot("tensor", C110),
+            slot("dim", C118),
+            slot("L2", C108),
+            slot("global", C28),
+            slot("im2col", C116),
+            optional("L2::cache_hint", C34),
         ],
         ignored: &[],
         head: 4,
@@ -6448,7 +6757,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G112,
+        gates: G119,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6457,15 +6766,15 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.tile::gather4{.L2::cache_hint} [tensor]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.4",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("prefetch", C98),
-            slot("tensor", C101),
-            slot("dim", C110),
-            slot("L2", C99),
-            slot("global", C23),
-            slot("tile::gather4", C111),
-            optional("L2::cache_hint", C29),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("prefetch", C107),
+            slot("tensor", C110),
+            slot("dim", C119),
+            slot("L2", C108),
+            slot("global", C28),
+            slot("tile::gather4", C120),
+            optional("L2::cache_hint", C34),
         ],
         ignored: &[],
         head: 4,
@@ -6475,7 +6784,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G113,
+        gates: G120,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6484,15 +6793,15 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.im2col::w{.L2::cache_hint} [tensor], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.4",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("prefetch", C98),
-            slot("tensor", C101),
-            slot("dim", C112),
-            slot("L2", C99),
-            slot("global", C23),
-            slot("im2col::w", C113),
-            optional("L2::cache_hint", C29),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("prefetch", C107),
+            slot("tensor", C110),
+            slot("dim", C121),
+            slot("L2", C108),
+            slot("global", C28),
+            slot("im2col::w", C122),
+            optional("L2::cache_hint", C34),
         ],
         ignored: &[],
         head: 4,
@@ -6503,7 +6812,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G114,
+        gates: G121,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6512,15 +6821,15 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.im2col::w::128{.L2::cache_hint} [tensor], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.4",
         slots: &[
-            slot("async", C65),
-            slot("bulk", C88),
-            slot("prefetch", C98),
-            slot("tensor", C101),
-            slot("dim", C112),
-            slot("L2", C99),
-            slot("global", C23),
-            slot("im2col::w::128", C114),
-            optional("L2::cache_hint", C29),
+            slot("async", C73),
+            slot("bulk", C97),
+            slot("prefetch", C107),
+            slot("tensor", C110),
+            slot("dim", C121),
+            slot("L2", C108),
+            slot("global", C28),
+            slot("im2col::w::128", C123),
+            optional("L2::cache_hint", C34),
         ],
         ignored: &[],
         head: 4,
@@ -6531,7 +6840,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G115,
+        gates: G122,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6540,11 +6849,11 @@ pub static FORMS: &[Form] = &[
         syntax: "createpolicy.range{.global}.primary{.secondary}.b64 d:b64, [a], size:u32, total-size:u32",
         section: "9.7.9.18",
         slots: &[
-            slot("range", C117),
-            optional("global", C23),
-            slot("primary", C118),
-            optional("secondary", C119),
-            slot("b64", C87),
+            slot("range", C126),
+            optional("global", C28),
+            slot("primary", C127),
+            optional("secondary", C128),
+            slot("b64", C96),
         ],
         ignored: &[],
         head: 1,
@@ -6555,7 +6864,7 @@ pub static FORMS: &[Form] = &[
             read("total-size", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G116,
+        gates: G123,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -6564,10 +6873,10 @@ pub static FORMS: &[Form] = &[
         syntax: "createpolicy.fractional.primary{.secondary}.b64 d:b64{, fraction:f32}",
         section: "9.7.9.18",
         slots: &[
-            slot("fractional", C120),
-            slot("primary", C118),
-            optional("secondary", C119),
-            slot("b64", C87),
+            slot("fractional", C129),
+            slot("primary", C127),
+            optional("secondary", C128),
+            slot("b64", C96),
         ],
         ignored: &[],
         head: 1,
@@ -6576,7 +6885,7 @@ pub static FORMS: &[Form] = &[
             read("fraction", Kind::Source, Ty::Fixed(Type::F32)).presence(Presence::Optional),
         ],
         rules: &[],
-        gates: G117,
+        gates: G124,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -6584,7 +6893,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Createpolicy,
         syntax: "createpolicy.cvt.L2.b64 d:b64, access-property:b64",
         section: "9.7.9.18",
-        slots: &[slot("cvt", C121), slot("L2", C99), slot("b64", C87)],
+        slots: &[slot("cvt", C130), slot("L2", C108), slot("b64", C96)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -6592,7 +6901,7 @@ pub static FORMS: &[Form] = &[
             read("access-property", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G118,
+        gates: G125,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -6600,7 +6909,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.sat}.dtype.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[optional("sat", C8), slot("dtype", C122), slot("atype", C122)],
+        slots: &[optional("sat", C8), slot("dtype", C131), slot("atype", C131)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6609,36 +6918,36 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M25), Condition::TypeIn(0, T21)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T22)], Fault::Illegal(M25)),
+                when: &[Condition::Has(M1), Condition::TypeIn(0, T21)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T22)], Fault::Illegal(M1)),
             },
             Rule {
-                when: &[Condition::Has(M25), Condition::TypeIn(0, T23)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M25)),
+                when: &[Condition::Has(M1), Condition::TypeIn(0, T23)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M1)),
             },
             Rule {
-                when: &[Condition::Has(M25), Condition::TypeIn(0, T13)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M25)),
+                when: &[Condition::Has(M1), Condition::TypeIn(0, T13)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M1)),
             },
             Rule {
-                when: &[Condition::Has(M25), Condition::TypeIn(0, T7)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Illegal(M25)),
+                when: &[Condition::Has(M1), Condition::TypeIn(0, T7)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Illegal(M1)),
             },
             Rule {
-                when: &[Condition::Has(M25), Condition::TypeIn(0, T27)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T28)], Fault::Illegal(M25)),
+                when: &[Condition::Has(M1), Condition::TypeIn(0, T27)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T28)], Fault::Illegal(M1)),
             },
             Rule {
-                when: &[Condition::Has(M25), Condition::TypeIn(0, T29)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M25)),
+                when: &[Condition::Has(M1), Condition::TypeIn(0, T29)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Illegal(M1)),
             },
             Rule {
-                when: &[Condition::Has(M25), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M25)),
+                when: &[Condition::Has(M1), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M1)),
             },
             Rule {
-                when: &[Condition::Has(M25), Condition::TypeIn(0, T33)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Illegal(M25)),
+                when: &[Condition::Has(M1), Condition::TypeIn(0, T33)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Illegal(M1)),
             },
         ],
         gates: &[],
@@ -6649,7 +6958,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.irnd{.sat}.dtype.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[slot("irnd", C123), optional("sat", C8), slot("dtype", C122), slot("f16", C124)],
+        slots: &[slot("irnd", C132), optional("sat", C8), slot("dtype", C131), slot("f16", C133)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6658,7 +6967,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(M26), Condition::TypeIn(0, T2)],
-            then: Consequence::Gates(G119),
+            then: Consequence::Gates(G126),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -6669,10 +6978,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.irnd{.ftz}{.sat}.dtype.f32 d+, a+:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("irnd", C123),
+            slot("irnd", C132),
             optional("ftz", C0),
             optional("sat", C8),
-            slot("dtype", C122),
+            slot("dtype", C131),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -6683,7 +6992,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(M26), Condition::TypeIn(0, T2)],
-            then: Consequence::Gates(G119),
+            then: Consequence::Gates(G126),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -6693,7 +7002,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.irnd{.sat}.dtype.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[slot("irnd", C123), optional("sat", C8), slot("dtype", C122), slot("f64", C2)],
+        slots: &[slot("irnd", C132), optional("sat", C8), slot("dtype", C131), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6702,7 +7011,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(M26), Condition::TypeIn(0, T2)],
-            then: Consequence::Gates(G119),
+            then: Consequence::Gates(G126),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -6712,7 +7021,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.irnd.dtype.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[slot("irnd", C123), slot("dtype", C122), slot("bf16", C125)],
+        slots: &[slot("irnd", C132), slot("dtype", C131), slot("bf16", C134)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6720,7 +7029,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G120,
+        gates: G127,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_int"),
     },
@@ -6728,7 +7037,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd{.sat}.f16.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C124), slot("atype", C122)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C133), slot("atype", C131)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6737,7 +7046,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(M26), Condition::TypeIn(1, T34)],
-            then: Consequence::Gates(G121),
+            then: Consequence::Gates(G128),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -6752,7 +7061,7 @@ pub static FORMS: &[Form] = &[
             optional("ftz", C0),
             optional("sat", C8),
             slot("f32", C1),
-            slot("atype", C122),
+            slot("atype", C131),
         ],
         ignored: T0,
         head: 0,
@@ -6762,7 +7071,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(M26), Condition::TypeIn(1, T34)],
-            then: Consequence::Gates(G121),
+            then: Consequence::Gates(G128),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -6772,7 +7081,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd{.sat}.f64.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f64", C2), slot("atype", C122)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f64", C2), slot("atype", C131)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6781,7 +7090,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(M26), Condition::TypeIn(1, T34)],
-            then: Consequence::Gates(G121),
+            then: Consequence::Gates(G128),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -6791,7 +7100,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd.bf16.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), slot("bf16", C125), slot("atype", C122)],
+        slots: &[slot("rnd", C7), slot("bf16", C134), slot("atype", C131)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6799,7 +7108,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G120,
+        gates: G127,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::int_to_float"),
     },
@@ -6807,7 +7116,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.irnd}{.sat}.f16.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("irnd", C123), optional("sat", C8), slot("f16", C124), slot("f16", C124)],
+        slots: &[optional("irnd", C132), optional("sat", C8), slot("f16", C133), slot("f16", C133)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6824,7 +7133,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt{.irnd}{.ftz}{.sat}.f32.f32 d+, a+:f32",
         section: "9.7.9.21",
         slots: &[
-            optional("irnd", C123),
+            optional("irnd", C132),
             optional("ftz", C0),
             optional("sat", C8),
             slot("f32", C1),
@@ -6845,7 +7154,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.irnd}{.sat}.f64.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[optional("irnd", C123), optional("sat", C8), slot("f64", C2), slot("f64", C2)],
+        slots: &[optional("irnd", C132), optional("sat", C8), slot("f64", C2), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6865,7 +7174,7 @@ pub static FORMS: &[Form] = &[
             slot("rnd", C7),
             optional("ftz", C0),
             optional("sat", C8),
-            slot("f16", C124),
+            slot("f16", C133),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -6883,7 +7192,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd{.sat}.f16.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C124), slot("f64", C2)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C133), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6899,7 +7208,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.ftz}{.sat}.f32.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("ftz", C0), optional("sat", C8), slot("f32", C1), slot("f16", C124)],
+        slots: &[optional("ftz", C0), optional("sat", C8), slot("f32", C1), slot("f16", C133)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6915,7 +7224,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.sat}.f64.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("sat", C8), slot("f64", C2), slot("f16", C124)],
+        slots: &[optional("sat", C8), slot("f64", C2), slot("f16", C133)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6945,9 +7254,31 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.rnd{.ftz}.bf16.f32 d+, a+:f32",
+        syntax: "cvt.rnd{.ftz}{.pzo}.bf16.f32 d+, a+:f32",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("ftz", C0), slot("bf16", C125), slot("f32", C1)],
+        slots: &[
+            slot("rnd", C7),
+            optional("ftz", C0),
+            optional("pzo", C135),
+            slot("bf16", C134),
+            slot("f32", C1),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).wider(),
+            read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
+        ],
+        rules: &[],
+        gates: &[],
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::float_to_float"),
+    },
+    Form {
+        opcode: Opcode::Cvt,
+        syntax: "cvt.updown.pzo.f16.f32 d+, a+:f32",
+        section: "9.7.9.21",
+        slots: &[slot("updown", C136), slot("pzo", C135), slot("f16", C133), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6970,7 +7301,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G119) }],
+        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G126) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
@@ -6979,15 +7310,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.rnd}{.ftz}.f32.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), optional("ftz", C0), slot("f32", C1), slot("bf16", C125)],
+        slots: &[optional("rnd", C7), optional("ftz", C0), slot("f32", C1), slot("bf16", C134)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G122) }],
-        gates: G123,
+        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G130) }],
+        gates: G131,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -6995,7 +7326,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.irnd}.bf16.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[optional("irnd", C123), slot("bf16", C125), slot("bf16", C125)],
+        slots: &[optional("irnd", C132), slot("bf16", C134), slot("bf16", C134)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7003,7 +7334,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G120,
+        gates: G127,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -7011,7 +7342,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.rnd}.f16.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), slot("f16", C124), slot("bf16", C125)],
+        slots: &[optional("rnd", C7), slot("f16", C133), slot("bf16", C134)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7019,7 +7350,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G120,
+        gates: G127,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -7027,7 +7358,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.rnd}.bf16.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), slot("bf16", C125), slot("f16", C124)],
+        slots: &[optional("rnd", C7), slot("bf16", C134), slot("f16", C133)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7035,7 +7366,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F16)).wider(),
         ],
         rules: &[],
-        gates: G120,
+        gates: G127,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -7043,7 +7374,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd.bf16.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), slot("bf16", C125), slot("f64", C2)],
+        slots: &[slot("rnd", C7), slot("bf16", C134), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7051,7 +7382,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F64)).wider(),
         ],
         rules: &[],
-        gates: G120,
+        gates: G127,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -7059,7 +7390,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.rnd}.f64.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), slot("f64", C2), slot("bf16", C125)],
+        slots: &[optional("rnd", C7), slot("f64", C2), slot("bf16", C134)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7067,19 +7398,20 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G120,
+        gates: G127,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2{.relu}{.satfinite}.f16.f32 d+, a+:f32",
+        syntax: "cvt.frnd2{.relu}{.satfinite}{.pzo}.f16.f32 d+, a+:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C126),
-            optional("relu", C127),
-            optional("satfinite", C128),
-            slot("f16", C124),
+            slot("frnd2", C137),
+            optional("relu", C138),
+            optional("satfinite", C23),
+            optional("pzo", C135),
+            slot("f16", C133),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7088,26 +7420,27 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G126) }],
+        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G133) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2{.relu}{.satfinite}.bf16.f32 d, a:f32",
+        syntax: "cvt.frnd2{.relu}{.satfinite}{.pzo}.bf16.f32 d, a:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C126),
-            optional("relu", C127),
-            optional("satfinite", C128),
-            slot("bf16", C125),
+            slot("frnd2", C137),
+            optional("relu", C138),
+            optional("satfinite", C23),
+            optional("pzo", C135),
+            slot("bf16", C134),
             slot("f32", C1),
         ],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::F32))],
-        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G126) }],
+        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G133) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -7116,27 +7449,28 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rna{.satfinite}.tf32.f32 d:b32, a:f32",
         section: "9.7.9.21",
-        slots: &[slot("rna", C129), optional("satfinite", C128), slot("tf32", C130), slot("f32", C1)],
+        slots: &[slot("rna", C139), optional("satfinite", C23), slot("tf32", C140), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)),
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G126) }],
+        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G133) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2{.satfinite}{.relu}.tf32.f32 d:b32, a:f32",
+        syntax: "cvt.frnd2{.satfinite}{.relu}{.pzo}.tf32.f32 d:b32, a:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C126),
-            optional("satfinite", C128),
-            optional("relu", C127),
-            slot("tf32", C130),
+            slot("frnd2", C137),
+            optional("satfinite", C23),
+            optional("relu", C138),
+            optional("pzo", C135),
+            slot("tf32", C140),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7145,20 +7479,21 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)),
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G128) }],
-        gates: G129,
+        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G135) }],
+        gates: G136,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2{.relu}{.satfinite}.f16x2.f32 d+, a+:f32, b+:f32",
+        syntax: "cvt.frnd2{.relu}{.satfinite}{.pzo}.f16x2.f32 d+, a+:f32, b+:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C126),
-            optional("relu", C127),
-            optional("satfinite", C128),
-            slot("f16x2", C20),
+            slot("frnd2", C137),
+            optional("relu", C138),
+            optional("satfinite", C23),
+            optional("pzo", C135),
+            slot("f16x2", C22),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7168,20 +7503,21 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
             read("b", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G126) }],
-        gates: G130,
+        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G133) }],
+        gates: G137,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2{.relu}{.satfinite}.bf16x2.f32 d, a:f32, b:f32",
+        syntax: "cvt.frnd2{.relu}{.satfinite}{.pzo}.bf16x2.f32 d, a:f32, b:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C126),
-            optional("relu", C127),
-            optional("satfinite", C128),
-            slot("bf16x2", C19),
+            slot("frnd2", C137),
+            optional("relu", C138),
+            optional("satfinite", C23),
+            optional("pzo", C135),
+            slot("bf16x2", C21),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7191,8 +7527,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G126) }],
-        gates: G130,
+        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G133) }],
+        gates: G137,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -7201,10 +7537,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}{.satfinite}.f16x2.f32 d, a:f32, b:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C131),
-            optional("relu", C127),
-            optional("satfinite", C128),
-            slot("f16x2", C20),
+            slot("rs", C141),
+            optional("relu", C138),
+            optional("satfinite", C23),
+            slot("f16x2", C22),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7215,8 +7551,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G126) }],
-        gates: G130,
+        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G133) }],
+        gates: G137,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_stochastic"),
     },
@@ -7225,10 +7561,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}{.satfinite}.bf16x2.f32 d, a:f32, b:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C131),
-            optional("relu", C127),
-            optional("satfinite", C128),
-            slot("bf16x2", C19),
+            slot("rs", C141),
+            optional("relu", C138),
+            optional("satfinite", C23),
+            slot("bf16x2", C21),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7239,20 +7575,21 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G126) }],
-        gates: G130,
+        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G133) }],
+        gates: G137,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_stochastic"),
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.rn.satfinite{.relu}.f8x2type.f32 d:b16, a:f32, b:f32",
+        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.f8x2type.f32 d:b16, a:f32, b:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("rn", C10),
-            slot("satfinite", C128),
-            optional("relu", C127),
-            slot("f8x2type", C132),
+            slot("frnd2", C137),
+            slot("satfinite", C23),
+            optional("relu", C138),
+            optional("pzo", C135),
+            slot("f8x2type", C142),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7262,21 +7599,22 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[],
-        gates: G132,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
+        gates: G140,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.rn.satfinite{.relu}.f8x2type.f16x2 d:b16, a:f16x2",
+        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.f8x2type.f16x2 d:b16, a:f16x2",
         section: "9.7.9.21",
         slots: &[
-            slot("rn", C10),
-            slot("satfinite", C128),
-            optional("relu", C127),
-            slot("f8x2type", C132),
-            slot("f16x2", C20),
+            slot("frnd2", C137),
+            slot("satfinite", C23),
+            optional("relu", C138),
+            optional("pzo", C135),
+            slot("f8x2type", C142),
+            slot("f16x2", C22),
         ],
         ignored: T0,
         head: 0,
@@ -7284,8 +7622,59 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B16)),
             read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
         ],
-        rules: &[],
-        gates: G132,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
+        gates: G140,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::packed"),
+    },
+    Form {
+        opcode: Opcode::Cvt,
+        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.scaled::n1::ue8m0.f8x2type.f32 d:b16, a:f32, b:f32, scale<reg>:b8",
+        section: "9.7.9.21",
+        slots: &[
+            slot("frnd2", C137),
+            slot("satfinite", C23),
+            optional("relu", C138),
+            optional("pzo", C135),
+            slot("scaled::n1::ue8m0", C143),
+            slot("f8x2type", C142),
+            slot("f32", C1),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B16)),
+            read("a", Kind::Source, Ty::Fixed(Type::F32)),
+            read("b", Kind::Source, Ty::Fixed(Type::F32)),
+            read("scale", Kind::Register, Ty::Fixed(Type::B8)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
+        gates: G140,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::pack"),
+    },
+    Form {
+        opcode: Opcode::Cvt,
+        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.scaled::n1::ue8m0.f8x2type.f16x2 d:b16, a:f16x2, scale<reg>:b8",
+        section: "9.7.9.21",
+        slots: &[
+            slot("frnd2", C137),
+            slot("satfinite", C23),
+            optional("relu", C138),
+            optional("pzo", C135),
+            slot("scaled::n1::ue8m0", C143),
+            slot("f8x2type", C142),
+            slot("f16x2", C22),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B16)),
+            read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
+            read("scale", Kind::Register, Ty::Fixed(Type::B8)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
+        gates: G140,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7293,24 +7682,25 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rn{.relu}.f16x2.f8x2type d, a:b16",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), optional("relu", C127), slot("f16x2", C20), slot("f8x2type", C132)],
+        slots: &[slot("rn", C10), optional("relu", C138), slot("f16x2", C22), slot("f8x2type", C142)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
-        rules: &[],
-        gates: G132,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
+        gates: G140,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.rn.satfinite{.relu}.f6x2type.f32 d:b16, a:f32, b:f32",
+        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.f6x2type.f32 d:b16, a:f32, b:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("rn", C10),
-            slot("satfinite", C128),
-            optional("relu", C127),
-            slot("f6x2type", C133),
+            slot("frnd2", C137),
+            slot("satfinite", C23),
+            optional("relu", C138),
+            optional("pzo", C135),
+            slot("f6x2type", C144),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7320,33 +7710,21 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[],
-        gates: G133,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.rn{.relu}.f16x2.f6x2type d, a:b16",
-        section: "9.7.9.21",
-        slots: &[slot("rn", C10), optional("relu", C127), slot("f16x2", C20), slot("f6x2type", C133)],
-        ignored: T0,
-        head: 0,
-        operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
-        rules: &[],
-        gates: G133,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::packed"),
-    },
-    Form {
-        opcode: Opcode::Cvt,
-        syntax: "cvt.rn.satfinite{.relu}.e2m1x2.f32 d:b8, a:f32, b:f32",
+        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.e2m1x2.f32 d:b8, a:f32, b:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("rn", C10),
-            slot("satfinite", C128),
-            optional("relu", C127),
-            slot("e2m1x2", C134),
+            slot("frnd2", C137),
+            slot("satfinite", C23),
+            optional("relu", C138),
+            optional("pzo", C135),
+            slot("e2m1x2", C145),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7356,29 +7734,372 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[],
-        gates: G133,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.rn{.relu}.f16x2.e2m1x2 d, a:b8",
+        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.scaled::n1::ue8m0.f6x2type.f32 d:b16, a:f32, b:f32, scale<reg>:b8",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), optional("relu", C127), slot("f16x2", C20), slot("e2m1x2", C134)],
+        slots: &[
+            slot("frnd2", C137),
+            slot("satfinite", C23),
+            optional("relu", C138),
+            optional("pzo", C135),
+            slot("scaled::n1::ue8m0", C143),
+            slot("f6x2type", C144),
+            slot("f32", C1),
+        ],
         ignored: T0,
         head: 0,
-        operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B8))],
-        rules: &[],
-        gates: G133,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B16)),
+            read("a", Kind::Source, Ty::Fixed(Type::F32)),
+            read("b", Kind::Source, Ty::Fixed(Type::F32)),
+            read("scale", Kind::Register, Ty::Fixed(Type::B8)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
+        gates: G142,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::pack"),
+    },
+    Form {
+        opcode: Opcode::Cvt,
+        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.scaled::n1::ue8m0.e2m1x2.f32 d:b8, a:f32, b:f32, scale<reg>:b8",
+        section: "9.7.9.21",
+        slots: &[
+            slot("frnd2", C137),
+            slot("satfinite", C23),
+            optional("relu", C138),
+            optional("pzo", C135),
+            slot("scaled::n1::ue8m0", C143),
+            slot("e2m1x2", C145),
+            slot("f32", C1),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B8)),
+            read("a", Kind::Source, Ty::Fixed(Type::F32)),
+            read("b", Kind::Source, Ty::Fixed(Type::F32)),
+            read("scale", Kind::Register, Ty::Fixed(Type::B8)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
+        gates: G142,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::pack"),
+    },
+    Form {
+        opcode: Opcode::Cvt,
+        syntax: "cvt.rn{.relu}.f16x2.f6x2type d, a:b16",
+        section: "9.7.9.21",
+        slots: &[slot("rn", C10), optional("relu", C138), slot("f16x2", C22), slot("f6x2type", C144)],
+        ignored: T0,
+        head: 0,
+        operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.frnd3{.satfinite}.ue8m0x2.f32 d:b16, a:f32, b:f32",
+        syntax: "cvt.rn{.relu}.f16x2.e2m1x2 d, a:b8",
         section: "9.7.9.21",
-        slots: &[slot("frnd3", C135), optional("satfinite", C128), slot("ue8m0x2", C136), slot("f32", C1)],
+        slots: &[slot("rn", C10), optional("relu", C138), slot("f16x2", C22), slot("e2m1x2", C145)],
+        ignored: T0,
+        head: 0,
+        operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B8))],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
+        gates: G142,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::packed"),
+    },
+    Form {
+        opcode: Opcode::Cvt,
+        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.f6x2type.f16x2 d:b16, a:f16x2",
+        section: "9.7.9.21",
+        slots: &[
+            slot("frnd2", C137),
+            slot("satfinite", C23),
+            optional("relu", C138),
+            optional("pzo", C135),
+            slot("f6x2type", C144),
+            slot("f16x2", C22),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B16)),
+            read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
+        gates: G143,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::packed"),
+    },
+    Form {
+        opcode: Opcode::Cvt,
+        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.e2m1x2.f16x2 d:b8, a:f16x2",
+        section: "9.7.9.21",
+        slots: &[
+            slot("frnd2", C137),
+            slot("satfinite", C23),
+            optional("relu", C138),
+            optional("pzo", C135),
+            slot("e2m1x2", C145),
+            slot("f16x2", C22),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B8)),
+            read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
+        gates: G143,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::packed"),
+    },
+    Form {
+        opcode: Opcode::Cvt,
+        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.smallx2type.bf16x2 d:b16, a:bf16x2",
+        section: "9.7.9.21",
+        slots: &[
+            slot("frnd2", C137),
+            slot("satfinite", C23),
+            optional("relu", C138),
+            optional("pzo", C135),
+            slot("smallx2type", C146),
+            slot("bf16x2", C21),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B16)),
+            read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
+        gates: G143,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::packed"),
+    },
+    Form {
+        opcode: Opcode::Cvt,
+        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.e2m1x2.bf16x2 d:b8, a:bf16x2",
+        section: "9.7.9.21",
+        slots: &[
+            slot("frnd2", C137),
+            slot("satfinite", C23),
+            optional("relu", C138),
+            optional("pzo", C135),
+            slot("e2m1x2", C145),
+            slot("bf16x2", C21),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B8)),
+            read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
+        gates: G143,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::packed"),
+    },
+    Form {
+        opcode: Opcode::Cvt,
+        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.scaled::n1::ue8m0.f6x2type.f16x2 d:b16, a:f16x2, scale<reg>:b8",
+        section: "9.7.9.21",
+        slots: &[
+            slot("frnd2", C137),
+            slot("satfinite", C23),
+            optional("relu", C138),
+            optional("pzo", C135),
+            slot("scaled::n1::ue8m0", C143),
+            slot("f6x2type", C144),
+            slot("f16x2", C22),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B16)),
+            read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
+            read("scale", Kind::Register, Ty::Fixed(Type::B8)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
+        gates: G143,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::packed"),
+    },
+    Form {
+        opcode: Opcode::Cvt,
+        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.scaled::n1::ue8m0.e2m1x2.f16x2 d:b8, a:f16x2, scale<reg>:b8",
+        section: "9.7.9.21",
+        slots: &[
+            slot("frnd2", C137),
+            slot("satfinite", C23),
+            optional("relu", C138),
+            optional("pzo", C135),
+            slot("scaled::n1::ue8m0", C143),
+            slot("e2m1x2", C145),
+            slot("f16x2", C22),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B8)),
+            read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
+            read("scale", Kind::Register, Ty::Fixed(Type::B8)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
+        gates: G143,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::packed"),
+    },
+    Form {
+        opcode: Opcode::Cvt,
+        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.scaled::n1::ue8m0.smallx2type.bf16x2 d:b16, a:bf16x2, scale<reg>:b8",
+        section: "9.7.9.21",
+        slots: &[
+            slot("frnd2", C137),
+            slot("satfinite", C23),
+            optional("relu", C138),
+            optional("pzo", C135),
+            slot("scaled::n1::ue8m0", C143),
+            slot("smallx2type", C146),
+            slot("bf16x2", C21),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B16)),
+            read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
+            read("scale", Kind::Register, Ty::Fixed(Type::B8)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
+        gates: G143,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::packed"),
+    },
+    Form {
+        opcode: Opcode::Cvt,
+        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.scaled::n1::ue8m0.e2m1x2.bf16x2 d:b8, a:bf16x2, scale<reg>:b8",
+        section: "9.7.9.21",
+        slots: &[
+            slot("frnd2", C137),
+            slot("satfinite", C23),
+            optional("relu", C138),
+            optional("pzo", C135),
+            slot("scaled::n1::ue8m0", C143),
+            slot("e2m1x2", C145),
+            slot("bf16x2", C21),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B8)),
+            read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
+            read("scale", Kind::Register, Ty::Fixed(Type::B8)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
+        gates: G143,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::packed"),
+    },
+    Form {
+        opcode: Opcode::Cvt,
+        syntax: "cvt.rn{.relu}{.satfinite}.bf16x2.smallx2type d, a:b16",
+        section: "9.7.9.21",
+        slots: &[
+            slot("rn", C10),
+            optional("relu", C138),
+            optional("satfinite", C23),
+            slot("bf16x2", C21),
+            slot("smallx2type", C146),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
+        rules: &[],
+        gates: G144,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::packed"),
+    },
+    Form {
+        opcode: Opcode::Cvt,
+        syntax: "cvt.rn{.relu}{.satfinite}.bf16x2.e2m1x2 d, a:b8",
+        section: "9.7.9.21",
+        slots: &[
+            slot("rn", C10),
+            optional("relu", C138),
+            optional("satfinite", C23),
+            slot("bf16x2", C21),
+            slot("e2m1x2", C145),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B8))],
+        rules: &[],
+        gates: G144,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::packed"),
+    },
+    Form {
+        opcode: Opcode::Cvt,
+        syntax: "cvt.rn{.relu}{.satfinite}.scaled::n2::ue8m0.bf16x2.smallx2type d, a:b16, scales<reg>:b16",
+        section: "9.7.9.21",
+        slots: &[
+            slot("rn", C10),
+            optional("relu", C138),
+            optional("satfinite", C23),
+            slot("scaled::n2::ue8m0", C147),
+            slot("bf16x2", C21),
+            slot("smallx2type", C146),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Source, Ty::Fixed(Type::B16)),
+            read("scales", Kind::Register, Ty::Fixed(Type::B16)),
+        ],
+        rules: &[],
+        gates: G144,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::packed"),
+    },
+    Form {
+        opcode: Opcode::Cvt,
+        syntax: "cvt.rn{.relu}{.satfinite}.scaled::n2::ue8m0.bf16x2.e2m1x2 d, a:b8, scales<reg>:b16",
+        section: "9.7.9.21",
+        slots: &[
+            slot("rn", C10),
+            optional("relu", C138),
+            optional("satfinite", C23),
+            slot("scaled::n2::ue8m0", C147),
+            slot("bf16x2", C21),
+            slot("e2m1x2", C145),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Source, Ty::Fixed(Type::B8)),
+            read("scales", Kind::Register, Ty::Fixed(Type::B16)),
+        ],
+        rules: &[],
+        gates: G144,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::packed"),
+    },
+    Form {
+        opcode: Opcode::Cvt,
+        syntax: "cvt.frnd3{.satfinite}.ue5m3x2.f32 d:b16, a:f32, b:f32",
+        section: "9.7.9.21",
+        slots: &[slot("frnd3", C148), optional("satfinite", C23), slot("ue5m3x2", C149), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7387,19 +8108,157 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[],
-        gates: G134,
+        gates: G145,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.frnd3{.satfinite}.ue8m0x2.bf16x2 d:b16, a:bf16x2",
+        syntax: "cvt.frnd3{.satfinite}.ue5m3x2.packedtype d:b16, a:packedtype",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd3", C135),
-            optional("satfinite", C128),
-            slot("ue8m0x2", C136),
-            slot("bf16x2", C19),
+            slot("frnd3", C148),
+            optional("satfinite", C23),
+            slot("ue5m3x2", C149),
+            slot("packedtype", C19),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[write("d", Kind::Register, Ty::Fixed(Type::B16)), read("a", Kind::Source, Ty::Pick(1))],
+        rules: &[],
+        gates: G145,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::packed"),
+    },
+    Form {
+        opcode: Opcode::Cvt,
+        syntax: "cvt.frnd2{.satfinite}.scaled::n1::ue8m0.ue5m3x2.f32 d:b16, a:f32, b:f32, scale<reg>:b8",
+        section: "9.7.9.21",
+        slots: &[
+            slot("frnd2", C137),
+            optional("satfinite", C23),
+            slot("scaled::n1::ue8m0", C143),
+            slot("ue5m3x2", C149),
+            slot("f32", C1),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B16)),
+            read("a", Kind::Source, Ty::Fixed(Type::F32)),
+            read("b", Kind::Source, Ty::Fixed(Type::F32)),
+            read("scale", Kind::Register, Ty::Fixed(Type::B8)),
+        ],
+        rules: &[],
+        gates: G145,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::pack"),
+    },
+    Form {
+        opcode: Opcode::Cvt,
+        syntax: "cvt.frnd2{.satfinite}.scaled::n1::ue8m0.ue5m3x2.packedtype d:b16, a:packedtype, scale<reg>:b8",
+        section: "9.7.9.21",
+        slots: &[
+            slot("frnd2", C137),
+            optional("satfinite", C23),
+            slot("scaled::n1::ue8m0", C143),
+            slot("ue5m3x2", C149),
+            slot("packedtype", C19),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B16)),
+            read("a", Kind::Source, Ty::Pick(1)),
+            read("scale", Kind::Register, Ty::Fixed(Type::B8)),
+        ],
+        rules: &[],
+        gates: G145,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::packed"),
+    },
+    Form {
+        opcode: Opcode::Cvt,
+        syntax: "cvt.rn.f16x2.ue5m3x2 d, a:b16",
+        section: "9.7.9.21",
+        slots: &[slot("rn", C10), slot("f16x2", C22), slot("ue5m3x2", C149)],
+        ignored: T0,
+        head: 0,
+        operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
+        rules: &[],
+        gates: G145,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::packed"),
+    },
+    Form {
+        opcode: Opcode::Cvt,
+        syntax: "cvt.rn{.satfinite}.bf16x2.ue5m3x2 d, a:b16",
+        section: "9.7.9.21",
+        slots: &[slot("rn", C10), optional("satfinite", C23), slot("bf16x2", C21), slot("ue5m3x2", C149)],
+        ignored: T0,
+        head: 0,
+        operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
+        rules: &[],
+        gates: G145,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::packed"),
+    },
+    Form {
+        opcode: Opcode::Cvt,
+        syntax: "cvt.rn{.satfinite}.scaled::n2::ue8m0.bf16x2.ue5m3x2 d, a:b16, scales<reg>:b16",
+        section: "9.7.9.21",
+        slots: &[
+            slot("rn", C10),
+            optional("satfinite", C23),
+            slot("scaled::n2::ue8m0", C147),
+            slot("bf16x2", C21),
+            slot("ue5m3x2", C149),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Source, Ty::Fixed(Type::B16)),
+            read("scales", Kind::Register, Ty::Fixed(Type::B16)),
+        ],
+        rules: &[],
+        gates: G145,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::packed"),
+    },
+    Form {
+        opcode: Opcode::Cvt,
+        syntax: "cvt.frnd2.satfinite{.relu}.s2f6x2.f32 d:b16, a:f32, b:f32",
+        section: "9.7.9.21",
+        slots: &[
+            slot("frnd2", C137),
+            slot("satfinite", C23),
+            optional("relu", C138),
+            slot("s2f6x2", C150),
+            slot("f32", C1),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B16)),
+            read("a", Kind::Source, Ty::Fixed(Type::F32)),
+            read("b", Kind::Source, Ty::Fixed(Type::F32)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
+        gates: G146,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::pack"),
+    },
+    Form {
+        opcode: Opcode::Cvt,
+        syntax: "cvt.frnd2.satfinite{.relu}.s2f6x2.bf16x2 d:b16, a:bf16x2",
+        section: "9.7.9.21",
+        slots: &[
+            slot("frnd2", C137),
+            slot("satfinite", C23),
+            optional("relu", C138),
+            slot("s2f6x2", C150),
+            slot("bf16x2", C21),
         ],
         ignored: T0,
         head: 0,
@@ -7407,8 +8266,133 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B16)),
             read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
         ],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
+        gates: G146,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::packed"),
+    },
+    Form {
+        opcode: Opcode::Cvt,
+        syntax: "cvt.frnd2.satfinite{.relu}.scaled::n2::ue8m0.s2f6x2.f32 d:b16, a:f32, b:f32, scales<reg>:b16",
+        section: "9.7.9.21",
+        slots: &[
+            slot("frnd2", C137),
+            slot("satfinite", C23),
+            optional("relu", C138),
+            slot("scaled::n2::ue8m0", C147),
+            slot("s2f6x2", C150),
+            slot("f32", C1),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B16)),
+            read("a", Kind::Source, Ty::Fixed(Type::F32)),
+            read("b", Kind::Source, Ty::Fixed(Type::F32)),
+            read("scales", Kind::Register, Ty::Fixed(Type::B16)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
+        gates: G146,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::pack"),
+    },
+    Form {
+        opcode: Opcode::Cvt,
+        syntax: "cvt.frnd2.satfinite{.relu}.scaled::n2::ue8m0.s2f6x2.bf16x2 d:b16, a:bf16x2, scales<reg>:b16",
+        section: "9.7.9.21",
+        slots: &[
+            slot("frnd2", C137),
+            slot("satfinite", C23),
+            optional("relu", C138),
+            slot("scaled::n2::ue8m0", C147),
+            slot("s2f6x2", C150),
+            slot("bf16x2", C21),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B16)),
+            read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
+            read("scales", Kind::Register, Ty::Fixed(Type::B16)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
+        gates: G146,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::packed"),
+    },
+    Form {
+        opcode: Opcode::Cvt,
+        syntax: "cvt.rn{.relu}{.satfinite}.bf16x2.s2f6x2 d, a:b16",
+        section: "9.7.9.21",
+        slots: &[
+            slot("rn", C10),
+            optional("relu", C138),
+            optional("satfinite", C23),
+            slot("bf16x2", C21),
+            slot("s2f6x2", C150),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
+        gates: G146,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::packed"),
+    },
+    Form {
+        opcode: Opcode::Cvt,
+        syntax: "cvt.rn{.relu}{.satfinite}.scaled::n2::ue8m0.bf16x2.s2f6x2 d, a:b16, scales<reg>:b16",
+        section: "9.7.9.21",
+        slots: &[
+            slot("rn", C10),
+            optional("relu", C138),
+            optional("satfinite", C23),
+            slot("scaled::n2::ue8m0", C147),
+            slot("bf16x2", C21),
+            slot("s2f6x2", C150),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Source, Ty::Fixed(Type::B16)),
+            read("scales", Kind::Register, Ty::Fixed(Type::B16)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
+        gates: G146,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::packed"),
+    },
+    Form {
+        opcode: Opcode::Cvt,
+        syntax: "cvt.frnd3{.satfinite}.ue8m0x2.f32 d:b16, a:f32, b:f32",
+        section: "9.7.9.21",
+        slots: &[slot("frnd3", C151), optional("satfinite", C23), slot("ue8m0x2", C152), slot("f32", C1)],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B16)),
+            read("a", Kind::Source, Ty::Fixed(Type::F32)),
+            read("b", Kind::Source, Ty::Fixed(Type::F32)),
+        ],
         rules: &[],
-        gates: G134,
+        gates: G147,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::pack"),
+    },
+    Form {
+        opcode: Opcode::Cvt,
+        syntax: "cvt.frnd3{.satfinite}.ue8m0x2.bf16x2 d:b16, a:bf16x2",
+        section: "9.7.9.21",
+        slots: &[slot("frnd3", C151), optional("satfinite", C23), slot("ue8m0x2", C152), slot("bf16x2", C21)],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B16)),
+            read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
+        ],
+        rules: &[],
+        gates: G147,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7416,12 +8400,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rn.bf16x2.ue8m0x2 d, a:b16",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), slot("bf16x2", C19), slot("ue8m0x2", C136)],
+        slots: &[slot("rn", C10), slot("bf16x2", C21), slot("ue8m0x2", C152)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: G134,
+        gates: G147,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7430,10 +8414,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}.satfinite.f8x4type.f32 d:b32, a.4:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C131),
-            optional("relu", C127),
-            slot("satfinite", C128),
-            slot("f8x4type", C137),
+            slot("rs", C141),
+            optional("relu", C138),
+            slot("satfinite", C23),
+            slot("f8x4type", C24),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7453,10 +8437,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}.satfinite.f6x4type.f32 d:b32, a.4:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C131),
-            optional("relu", C127),
-            slot("satfinite", C128),
-            slot("f6x4type", C138),
+            slot("rs", C141),
+            optional("relu", C138),
+            slot("satfinite", C23),
+            slot("f6x4type", C153),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7476,10 +8460,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}.satfinite.e2m1x4.f32 d:b16, a.4:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C131),
-            optional("relu", C127),
-            slot("satfinite", C128),
-            slot("e2m1x4", C139),
+            slot("rs", C141),
+            optional("relu", C138),
+            slot("satfinite", C23),
+            slot("e2m1x4", C154),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7498,7 +8482,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.pack.sat.convertType.s32 d+:u32, a+:s32, b+:s32",
         section: "9.7.9.22",
-        slots: &[slot("pack", C140), slot("sat", C8), slot("convertType", C141), slot("s32", C13)],
+        slots: &[slot("pack", C155), slot("sat", C8), slot("convertType", C156), slot("s32", C13)],
         ignored: T0,
         head: 1,
         operands: &[
@@ -7507,7 +8491,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::S32)).wider(),
         ],
         rules: &[],
-        gates: G135,
+        gates: G148,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_integers"),
     },
@@ -7516,9 +8500,9 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.pack.sat.convertType.s32.b32 d+:u32, a+:s32, b+:s32, c+:b32",
         section: "9.7.9.22",
         slots: &[
-            slot("pack", C140),
+            slot("pack", C155),
             slot("sat", C8),
-            slot("convertType", C142),
+            slot("convertType", C157),
             slot("s32", C13),
             slot("b32", C6),
         ],
@@ -7531,7 +8515,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::B32)).wider(),
         ],
         rules: &[],
-        gates: G135,
+        gates: G148,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_integers"),
     },
@@ -7539,15 +8523,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvta,
         syntax: "cvta.space.size d, a<address>",
         section: "9.7.9.20",
-        slots: &[slot("space", C143), slot("size", C21)],
+        slots: &[slot("space", C158), slot("size", C26)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G142) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G154) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G155) },
         ],
-        gates: G143,
+        gates: G156,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Cvta),
     },
@@ -7555,15 +8539,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvta,
         syntax: "cvta.to.space.size d, a<address>",
         section: "9.7.9.20",
-        slots: &[slot("to", C144), slot("space", C143), slot("size", C21)],
+        slots: &[slot("to", C159), slot("space", C158), slot("size", C26)],
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G142) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G154) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G155) },
         ],
-        gates: G144,
+        gates: G157,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Cvta),
     },
@@ -7571,7 +8555,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Discard,
         syntax: "discard{.global}.L2 [a], size<imm 128>:u32",
         section: "9.7.9.17",
-        slots: &[optional("global", C23), slot("L2", C99)],
+        slots: &[optional("global", C28), slot("L2", C108)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7579,7 +8563,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G145,
+        gates: G158,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Discard),
     },
@@ -7587,7 +8571,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Div,
         syntax: "div.approx{.ftz}.f32 d, a, b",
         section: "9.7.3.8",
-        slots: &[slot("approx", C77), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C85), optional("ftz", C0), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7595,7 +8579,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G146) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G159) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
@@ -7613,8 +8597,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G147) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G148) },
+            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G160) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G161) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -7633,8 +8617,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M31)], then: Consequence::Default(Mod::Rn, G146) },
-            Rule { when: &[Condition::HasNot(M32)], then: Consequence::Gates(G149) },
+            Rule { when: &[Condition::HasNot(M32)], then: Consequence::Default(Mod::Rn, G159) },
+            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G162) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -7644,7 +8628,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Div,
         syntax: "div.full{.ftz}.f32 d, a, b",
         section: "9.7.3.8",
-        slots: &[slot("full", C145), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("full", C160), optional("ftz", C0), slot("f32", C1)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -7653,7 +8637,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G150,
+        gates: G163,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
     },
@@ -7661,7 +8645,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Div,
         syntax: "div.type d, a, b",
         section: "9.7.1.8",
-        slots: &[slot("type", C146)],
+        slots: &[slot("type", C161)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7678,7 +8662,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Dp2a,
         syntax: "dp2a.mode.atype.btype d:u32, a:atype, b:btype, c:u32",
         section: "9.7.1.24",
-        slots: &[slot("mode", C147), slot("atype", C148), slot("btype", C148)],
+        slots: &[slot("mode", C162), slot("atype", C163), slot("btype", C163)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7688,7 +8672,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G151,
+        gates: G164,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::dp2a"),
     },
@@ -7696,7 +8680,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Dp4a,
         syntax: "dp4a.atype.btype d:u32, a:atype, b:btype, c:u32",
         section: "9.7.1.23",
-        slots: &[slot("atype", C148), slot("btype", C148)],
+        slots: &[slot("atype", C163), slot("btype", C163)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7706,7 +8690,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G152,
+        gates: G165,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::dp4a"),
     },
@@ -7714,7 +8698,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Elect,
         syntax: "elect.sync d|p:b32, membermask:b32",
         section: "9.7.13.15",
-        slots: &[slot("sync", C47)],
+        slots: &[slot("sync", C52)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7722,7 +8706,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G153,
+        gates: G166,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Elect),
     },
@@ -7730,11 +8714,11 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Ex2,
         syntax: "ex2.approx{.ftz}.f32 d, a",
         section: "9.7.3.21",
-        slots: &[slot("approx", C77), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C85), optional("ftz", C0), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G154) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G167) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::ex2_approx"),
@@ -7743,12 +8727,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Ex2,
         syntax: "ex2.approx.half d, a",
         section: "9.7.4.10",
-        slots: &[slot("approx", C77), slot("half", C3)],
+        slots: &[slot("approx", C85), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G155,
+        gates: G168,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::ex2_approx"),
     },
@@ -7756,7 +8740,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Ex2,
         syntax: "ex2.approx.ftz.bhalf d, a",
         section: "9.7.4.10",
-        slots: &[slot("approx", C77), slot("ftz", C0), slot("bhalf", C149)],
+        slots: &[slot("approx", C85), slot("ftz", C0), slot("bhalf", C164)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -7782,15 +8766,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fence,
         syntax: "fence{.order}{.async}.scope",
         section: "9.7.13.4",
-        slots: &[optional("order", C150), optional("async", C151), slot("scope", C26)],
+        slots: &[optional("order", C165), optional("async", C166), slot("scope", C31)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G25) },
-            Rule { when: &[Condition::Has(M34), Condition::HasNot(M35)], then: Consequence::Gates(G160) },
+            Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M35), Condition::HasNot(M36)], then: Consequence::Gates(G173) },
         ],
-        gates: G161,
+        gates: G174,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7799,19 +8783,19 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.acquire.sync_restrict::shared::cluster{.async}.cluster",
         section: "9.7.13.4",
         slots: &[
-            slot("acquire", C58),
-            slot("sync_restrict::shared::cluster", C152),
-            optional("async", C151),
-            slot("cluster", C55),
+            slot("acquire", C63),
+            slot("sync_restrict::shared::cluster", C167),
+            optional("async", C166),
+            slot("cluster", C60),
         ],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G25) },
-            Rule { when: &[Condition::Has(M34), Condition::HasNot(M35)], then: Consequence::Gates(G160) },
+            Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M35), Condition::HasNot(M36)], then: Consequence::Gates(G173) },
         ],
-        gates: G161,
+        gates: G174,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7820,19 +8804,19 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.release.sync_restrict::shared::cta{.async}.cluster",
         section: "9.7.13.4",
         slots: &[
-            slot("release", C153),
-            slot("sync_restrict::shared::cta", C154),
-            optional("async", C151),
-            slot("cluster", C55),
+            slot("release", C168),
+            slot("sync_restrict::shared::cta", C169),
+            optional("async", C166),
+            slot("cluster", C60),
         ],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G25) },
-            Rule { when: &[Condition::Has(M34), Condition::HasNot(M35)], then: Consequence::Gates(G160) },
+            Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M35), Condition::HasNot(M36)], then: Consequence::Gates(G173) },
         ],
-        gates: G161,
+        gates: G174,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7841,20 +8825,20 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.mbarrier_init.release{.sync_restrict}{.async}.cluster",
         section: "9.7.13.4",
         slots: &[
-            slot("mbarrier_init", C155),
-            slot("release", C153),
-            optional("sync_restrict", C156),
-            optional("async", C151),
-            slot("cluster", C55),
+            slot("mbarrier_init", C170),
+            slot("release", C168),
+            optional("sync_restrict", C171),
+            optional("async", C166),
+            slot("cluster", C60),
         ],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G25) },
-            Rule { when: &[Condition::Has(M34), Condition::HasNot(M35)], then: Consequence::Gates(G160) },
+            Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M35), Condition::HasNot(M36)], then: Consequence::Gates(G173) },
         ],
-        gates: G161,
+        gates: G174,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7862,12 +8846,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fence,
         syntax: "fence.proxy.alias{.sync_restrict}",
         section: "9.7.13.4",
-        slots: &[slot("proxy", C157), slot("alias", C158), optional("sync_restrict", C156)],
+        slots: &[slot("proxy", C172), slot("alias", C173), optional("sync_restrict", C171)],
         ignored: &[],
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G165,
+        gates: G178,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7876,16 +8860,16 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.async{.async_space}{.sync_restrict}",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C157),
-            slot("async", C151),
-            optional("async_space", C159),
-            optional("sync_restrict", C156),
+            slot("proxy", C172),
+            slot("async", C166),
+            optional("async_space", C174),
+            optional("sync_restrict", C171),
         ],
         ignored: &[],
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G165,
+        gates: G178,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7894,18 +8878,18 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.tensormap::generic.release{.sync_restrict}{.ignored_space}.scope",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C157),
-            slot("tensormap::generic", C160),
-            slot("release", C153),
-            optional("sync_restrict", C156),
-            optional("ignored_space", C27),
-            slot("scope", C26),
+            slot("proxy", C172),
+            slot("tensormap::generic", C175),
+            slot("release", C168),
+            optional("sync_restrict", C171),
+            optional("ignored_space", C32),
+            slot("scope", C31),
         ],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G166,
+        gates: G179,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7914,10 +8898,10 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.tensormap::generic.acquire.scope [a], size<imm 128>:u32",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C157),
-            slot("tensormap::generic", C160),
-            slot("acquire", C58),
-            slot("scope", C26),
+            slot("proxy", C172),
+            slot("tensormap::generic", C175),
+            slot("acquire", C63),
+            slot("scope", C31),
         ],
         ignored: &[],
         head: 0,
@@ -7926,7 +8910,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G166,
+        gates: G179,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7935,18 +8919,18 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster{.ignored_space}.cluster",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C157),
-            slot("async::generic", C161),
-            slot("acquire", C58),
-            slot("sync_restrict::shared::cluster", C152),
-            optional("ignored_space", C27),
-            slot("cluster", C55),
+            slot("proxy", C172),
+            slot("async::generic", C176),
+            slot("acquire", C63),
+            slot("sync_restrict::shared::cluster", C167),
+            optional("ignored_space", C32),
+            slot("cluster", C60),
         ],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G166,
+        gates: G179,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7955,18 +8939,18 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.async::generic.release.sync_restrict::shared::cta{.ignored_space}.cluster",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C157),
-            slot("async::generic", C161),
-            slot("release", C153),
-            slot("sync_restrict::shared::cta", C154),
-            optional("ignored_space", C27),
-            slot("cluster", C55),
+            slot("proxy", C172),
+            slot("async::generic", C176),
+            slot("release", C168),
+            slot("sync_restrict::shared::cta", C169),
+            optional("ignored_space", C32),
+            slot("cluster", C60),
         ],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G166,
+        gates: G179,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -7984,10 +8968,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G167) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G168) },
+            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G180) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G181) },
         ],
-        gates: G169,
+        gates: G182,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -8005,7 +8989,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G170,
+        gates: G183,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -8022,8 +9006,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G171) }],
-        gates: G172,
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G184) }],
+        gates: G185,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -8049,7 +9033,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rn{.ftz}.relu.half d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rn", C10), optional("ftz", C0), slot("relu", C127), slot("half", C3)],
+        slots: &[slot("rn", C10), optional("ftz", C0), slot("relu", C138), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8067,7 +9051,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rn.oob.sat.half d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rn", C10), slot("oob", C162), slot("sat", C8), slot("half", C3)],
+        slots: &[slot("rn", C10), slot("oob", C177), slot("sat", C8), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8085,7 +9069,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rnd{.oob}{.relu}.bf d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rnd", C7), optional("oob", C162), optional("relu", C127), slot("bf", C4)],
+        slots: &[slot("rnd", C7), optional("oob", C177), optional("relu", C138), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8103,7 +9087,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rn.oob{.relu}.half d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rn", C10), slot("oob", C162), optional("relu", C127), slot("half", C3)],
+        slots: &[slot("rn", C10), slot("oob", C177), optional("relu", C138), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8121,7 +9105,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rnd{.sat}.f32.abtype d, a, b, c",
         section: "9.7.5.3",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f32", C1), slot("abtype", C163)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f32", C1), slot("abtype", C178)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8131,7 +9115,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G176,
+        gates: G189,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::fma"),
     },
@@ -8142,7 +9126,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("rnd", C7),
             slot("f32x2", C9),
-            slot("atype", C17),
+            slot("atype", C19),
             slot("f32x2", C9),
             slot("f32x2", C9),
         ],
@@ -8155,9 +9139,33 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Register, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G177,
+        gates: G190,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::fma"),
+    },
+    Form {
+        opcode: Opcode::Fma,
+        syntax: "fma{.rn}{.satfinite}.f8x4.atype.btype d, a<reg>, b<reg>, c<reg>",
+        section: "9.7.5",
+        slots: &[
+            optional("rn", C10),
+            optional("satfinite", C23),
+            slot("f8x4", C24),
+            slot("atype", C25),
+            slot("btype", C25),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Register, Ty::Pick(1)),
+            read("b", Kind::Register, Ty::Pick(2)),
+            read("c", Kind::Register, Ty::Pick(0)),
+        ],
+        rules: &[],
+        gates: G191,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("alternate::fma"),
     },
     Form {
         opcode: Opcode::Fns,
@@ -8173,7 +9181,7 @@ pub static FORMS: &[Form] = &[
             read("offset", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G178,
+        gates: G192,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::fns"),
     },
@@ -8181,7 +9189,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Getctarank,
         syntax: "getctarank{.space}.type d:u32, a<address>",
         section: "9.7.9.24",
-        slots: &[optional("space", C90), slot("type", C21)],
+        slots: &[optional("space", C99), slot("type", C26)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8189,7 +9197,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G179,
+        gates: G193,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GetCtaRank),
     },
@@ -8197,12 +9205,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Griddepcontrol,
         syntax: "griddepcontrol.action",
         section: "9.7.13.13",
-        slots: &[slot("action", C164)],
+        slots: &[slot("action", C179)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G182,
+        gates: G196,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GridDepControl),
     },
@@ -8210,7 +9218,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Isspacep,
         syntax: "isspacep.space p, a<address>:address",
         section: "9.7.9.19",
-        slots: &[slot("space", C143)],
+        slots: &[slot("space", C158)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8218,10 +9226,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Address),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G142) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G154) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G155) },
         ],
-        gates: G183,
+        gates: G197,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::IsSpaceP),
     },
@@ -8229,7 +9237,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Istypep,
         syntax: "istypep.kind p, a<address>:u64",
         section: "9.7.10.6",
-        slots: &[slot("kind", C165)],
+        slots: &[slot("kind", C180)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8237,7 +9245,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Fixed(Type::U64)),
         ],
         rules: &[],
-        gates: G184,
+        gates: G198,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::istypep"),
     },
@@ -8246,13 +9254,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ld{.weak}{.load_space}{.cop}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            optional("weak", C166),
-            optional("load_space", C167),
-            optional("cop", C168),
-            optional("cache_hint", C29),
-            optional("prefetch_size", C80),
-            optional("wide_vec", C44),
-            slot("memory_type", C169),
+            optional("weak", C181),
+            optional("load_space", C182),
+            optional("cop", C183),
+            optional("cache_hint", C34),
+            optional("prefetch_size", C89),
+            optional("wide_vec", C49),
+            slot("memory_type", C184),
         ],
         ignored: &[],
         head: 0,
@@ -8264,52 +9272,52 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M8)],
+                when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36)],
+                when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T37)], then: Consequence::Gates(G188) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T38)], then: Consequence::Gates(G188) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G189) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G202) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G202) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G203) },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
+                when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M41)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
-            },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G190) },
-            Rule {
-                when: &[Condition::Has(M44)],
-                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M41)),
             },
             Rule {
-                when: &[Condition::Has(M44), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M42)],
+                then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
+            },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G204) },
+            Rule {
+                when: &[Condition::Has(M45)],
+                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
             },
             Rule {
-                when: &[Condition::Has(M44), Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M45), Condition::Has(M38)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M45)),
             },
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M4)),
+                when: &[Condition::Has(M45), Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M45)),
             },
             Rule {
-                when: &[Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M46)),
+                when: &[Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M5)),
+            },
+            Rule {
+                when: &[Condition::Has(M47)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M47)),
             },
         ],
         gates: &[],
@@ -8321,14 +9329,14 @@ pub static FORMS: &[Form] = &[
         syntax: "ld{.weak}{.load_space}{.level1_eviction}{.level2_eviction}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            optional("weak", C166),
-            optional("load_space", C167),
-            optional("level1_eviction", C170),
-            optional("level2_eviction", C171),
-            optional("cache_hint", C29),
-            optional("prefetch_size", C80),
-            optional("wide_vec", C44),
-            slot("memory_type", C169),
+            optional("weak", C181),
+            optional("load_space", C182),
+            optional("level1_eviction", C185),
+            optional("level2_eviction", C186),
+            optional("cache_hint", C34),
+            optional("prefetch_size", C89),
+            optional("wide_vec", C49),
+            slot("memory_type", C184),
         ],
         ignored: &[],
         head: 0,
@@ -8340,52 +9348,52 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M8)],
+                when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36)],
+                when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T37)], then: Consequence::Gates(G188) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T38)], then: Consequence::Gates(G188) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G189) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G202) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G202) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G203) },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
+                when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M41)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
-            },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G190) },
-            Rule {
-                when: &[Condition::Has(M44)],
-                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M41)),
             },
             Rule {
-                when: &[Condition::Has(M44), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M42)],
+                then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
+            },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G204) },
+            Rule {
+                when: &[Condition::Has(M45)],
+                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
             },
             Rule {
-                when: &[Condition::Has(M44), Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M45), Condition::Has(M38)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M45)),
             },
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M4)),
+                when: &[Condition::Has(M45), Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M45)),
             },
             Rule {
-                when: &[Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M46)),
+                when: &[Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M5)),
+            },
+            Rule {
+                when: &[Condition::Has(M47)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M47)),
             },
         ],
         gates: &[],
@@ -8397,11 +9405,11 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.volatile{.load_space}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]",
         section: "9.7.9.8",
         slots: &[
-            slot("volatile", C172),
-            optional("load_space", C167),
-            optional("prefetch_size", C80),
-            optional("wide_vec", C44),
-            slot("memory_type", C169),
+            slot("volatile", C187),
+            optional("load_space", C182),
+            optional("prefetch_size", C89),
+            optional("wide_vec", C49),
+            slot("memory_type", C184),
         ],
         ignored: &[],
         head: 0,
@@ -8411,52 +9419,52 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M8)],
+                when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36)],
+                when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T37)], then: Consequence::Gates(G188) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T38)], then: Consequence::Gates(G188) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G189) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G202) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G202) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G203) },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
+                when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M41)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
-            },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G190) },
-            Rule {
-                when: &[Condition::Has(M44)],
-                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M41)),
             },
             Rule {
-                when: &[Condition::Has(M44), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M42)],
+                then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
+            },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G204) },
+            Rule {
+                when: &[Condition::Has(M45)],
+                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
             },
             Rule {
-                when: &[Condition::Has(M44), Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M45), Condition::Has(M38)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M45)),
             },
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M4)),
+                when: &[Condition::Has(M45), Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M45)),
             },
             Rule {
-                when: &[Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M46)),
+                when: &[Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M5)),
+            },
+            Rule {
+                when: &[Condition::Has(M47)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M47)),
             },
         ],
         gates: &[],
@@ -8468,15 +9476,15 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.order.scope{.shared_or_global}{.level1_eviction}{.level2_eviction}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            slot("order", C173),
-            slot("scope", C26),
-            optional("shared_or_global", C27),
-            optional("level1_eviction", C170),
-            optional("level2_eviction", C171),
-            optional("cache_hint", C29),
-            optional("prefetch_size", C80),
-            optional("wide_vec", C44),
-            slot("memory_type", C169),
+            slot("order", C188),
+            slot("scope", C31),
+            optional("shared_or_global", C32),
+            optional("level1_eviction", C185),
+            optional("level2_eviction", C186),
+            optional("cache_hint", C34),
+            optional("prefetch_size", C89),
+            optional("wide_vec", C49),
+            slot("memory_type", C184),
         ],
         ignored: &[],
         head: 0,
@@ -8488,52 +9496,52 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M8)],
+                when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36)],
+                when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T37)], then: Consequence::Gates(G188) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T38)], then: Consequence::Gates(G188) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G189) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G202) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G202) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G203) },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
+                when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M41)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
-            },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G190) },
-            Rule {
-                when: &[Condition::Has(M44)],
-                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M41)),
             },
             Rule {
-                when: &[Condition::Has(M44), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M42)],
+                then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
+            },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G204) },
+            Rule {
+                when: &[Condition::Has(M45)],
+                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
             },
             Rule {
-                when: &[Condition::Has(M44), Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M45), Condition::Has(M38)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M45)),
             },
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M4)),
+                when: &[Condition::Has(M45), Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M45)),
             },
             Rule {
-                when: &[Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M46)),
+                when: &[Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M5)),
+            },
+            Rule {
+                when: &[Condition::Has(M47)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M47)),
             },
         ],
         gates: &[],
@@ -8545,63 +9553,63 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.mmio.mmio_order.sys{.global}.memory_type d+, [a]",
         section: "9.7.9.8",
         slots: &[
-            slot("mmio", C174),
-            slot("mmio_order", C175),
-            slot("sys", C176),
-            optional("global", C23),
-            slot("memory_type", C169),
+            slot("mmio", C189),
+            slot("mmio_order", C190),
+            slot("sys", C191),
+            optional("global", C28),
+            slot("memory_type", C184),
         ],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)).wider(), read("a", Kind::Address, Ty::None)],
         rules: &[
             Rule {
-                when: &[Condition::Has(M8)],
+                when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36)],
+                when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T37)], then: Consequence::Gates(G188) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T38)], then: Consequence::Gates(G188) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G189) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G202) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G202) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G203) },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
+                when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M41)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
-            },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G190) },
-            Rule {
-                when: &[Condition::Has(M44)],
-                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M41)),
             },
             Rule {
-                when: &[Condition::Has(M44), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M42)],
+                then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
+            },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G204) },
+            Rule {
+                when: &[Condition::Has(M45)],
+                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
             },
             Rule {
-                when: &[Condition::Has(M44), Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M45), Condition::Has(M38)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M45)),
             },
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M4)),
+                when: &[Condition::Has(M45), Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M45)),
             },
             Rule {
-                when: &[Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M46)),
+                when: &[Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M5)),
+            },
+            Rule {
+                when: &[Condition::Has(M47)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M47)),
             },
         ],
         gates: &[],
@@ -8613,13 +9621,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.global{.cop}.nc{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.9",
         slots: &[
-            slot("global", C23),
-            optional("cop", C177),
-            slot("nc", C178),
-            optional("cache_hint", C29),
-            optional("prefetch_size", C80),
-            optional("wide_vec", C44),
-            slot("memory_type", C169),
+            slot("global", C28),
+            optional("cop", C192),
+            slot("nc", C193),
+            optional("cache_hint", C34),
+            optional("prefetch_size", C89),
+            optional("wide_vec", C49),
+            slot("memory_type", C184),
         ],
         ignored: &[],
         head: 0,
@@ -8631,44 +9639,44 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M8)],
+                when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36)],
+                when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T37)], then: Consequence::Gates(G188) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T38)], then: Consequence::Gates(G188) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G189) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G202) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G202) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G203) },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
+                when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M41)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
-            },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G190) },
-            Rule {
-                when: &[Condition::Has(M44)],
-                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M41)),
             },
             Rule {
-                when: &[Condition::Has(M44), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M42)],
+                then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
+            },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G204) },
+            Rule {
+                when: &[Condition::Has(M45)],
+                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
             },
             Rule {
-                when: &[Condition::Has(M44), Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M45), Condition::Has(M38)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M45)),
+            },
+            Rule {
+                when: &[Condition::Has(M45), Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M45)),
             },
         ],
         gates: &[],
@@ -8680,14 +9688,14 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.global.nc{.level1_eviction}{.level2_eviction}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.9",
         slots: &[
-            slot("global", C23),
-            slot("nc", C178),
-            optional("level1_eviction", C170),
-            optional("level2_eviction", C171),
-            optional("cache_hint", C29),
-            optional("prefetch_size", C80),
-            optional("wide_vec", C44),
-            slot("memory_type", C169),
+            slot("global", C28),
+            slot("nc", C193),
+            optional("level1_eviction", C185),
+            optional("level2_eviction", C186),
+            optional("cache_hint", C34),
+            optional("prefetch_size", C89),
+            optional("wide_vec", C49),
+            slot("memory_type", C184),
         ],
         ignored: &[],
         head: 0,
@@ -8699,44 +9707,44 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M8)],
+                when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36)],
+                when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T37)], then: Consequence::Gates(G188) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T38)], then: Consequence::Gates(G188) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G189) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G202) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G202) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G203) },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
+                when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M41)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
-            },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G190) },
-            Rule {
-                when: &[Condition::Has(M44)],
-                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M41)),
             },
             Rule {
-                when: &[Condition::Has(M44), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M42)],
+                then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
+            },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G204) },
+            Rule {
+                when: &[Condition::Has(M45)],
+                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
             },
             Rule {
-                when: &[Condition::Has(M44), Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M45), Condition::Has(M38)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M45)),
+            },
+            Rule {
+                when: &[Condition::Has(M45), Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M45)),
             },
         ],
         gates: &[],
@@ -8748,13 +9756,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ldmatrix.sync.aligned.m8n8.x1{.trans}{.ss}.b16 d.1:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m8n8", C179),
-            slot("x1", C180),
-            optional("trans", C181),
-            optional("ss", C86),
-            slot("b16", C182),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m8n8", C194),
+            slot("x1", C195),
+            optional("trans", C196),
+            optional("ss", C95),
+            slot("b16", C197),
         ],
         ignored: T0,
         head: 0,
@@ -8763,7 +9771,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G200,
+        gates: G214,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8772,13 +9780,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ldmatrix.sync.aligned.m8n8.x2{.trans}{.ss}.b16 d.2:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m8n8", C179),
-            slot("x2", C183),
-            optional("trans", C181),
-            optional("ss", C86),
-            slot("b16", C182),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m8n8", C194),
+            slot("x2", C198),
+            optional("trans", C196),
+            optional("ss", C95),
+            slot("b16", C197),
         ],
         ignored: T0,
         head: 0,
@@ -8787,7 +9795,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G200,
+        gates: G214,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8796,13 +9804,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ldmatrix.sync.aligned.m8n8.x4{.trans}{.ss}.b16 d.4:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m8n8", C179),
-            slot("x4", C184),
-            optional("trans", C181),
-            optional("ss", C86),
-            slot("b16", C182),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m8n8", C194),
+            slot("x4", C199),
+            optional("trans", C196),
+            optional("ss", C95),
+            slot("b16", C197),
         ],
         ignored: T0,
         head: 0,
@@ -8811,7 +9819,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G200,
+        gates: G214,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8820,13 +9828,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ldmatrix.sync.aligned.m8n16.x1{.ss}.b8x16.padded d.1:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m8n16", C185),
-            slot("x1", C180),
-            optional("ss", C86),
-            slot("b8x16", C186),
-            slot("padded", C187),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m8n16", C200),
+            slot("x1", C195),
+            optional("ss", C95),
+            slot("b8x16", C201),
+            slot("padded", C202),
         ],
         ignored: T0,
         head: 0,
@@ -8835,7 +9843,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G201,
+        gates: G215,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8844,13 +9852,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ldmatrix.sync.aligned.m8n16.x2{.ss}.b8x16.padded d.2:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m8n16", C185),
-            slot("x2", C183),
-            optional("ss", C86),
-            slot("b8x16", C186),
-            slot("padded", C187),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m8n16", C200),
+            slot("x2", C198),
+            optional("ss", C95),
+            slot("b8x16", C201),
+            slot("padded", C202),
         ],
         ignored: T0,
         head: 0,
@@ -8859,7 +9867,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G201,
+        gates: G215,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8868,13 +9876,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ldmatrix.sync.aligned.m8n16.x4{.ss}.b8x16.padded d.4:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m8n16", C185),
-            slot("x4", C184),
-            optional("ss", C86),
-            slot("b8x16", C186),
-            slot("padded", C187),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m8n16", C200),
+            slot("x4", C199),
+            optional("ss", C95),
+            slot("b8x16", C201),
+            slot("padded", C202),
         ],
         ignored: T0,
         head: 0,
@@ -8883,7 +9891,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G201,
+        gates: G215,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8892,14 +9900,14 @@ pub static FORMS: &[Form] = &[
         syntax: "ldmatrix.sync.aligned.m16n16.x1.trans{.ss}.b8x16.padded d.2:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n16", C188),
-            slot("x1", C180),
-            slot("trans", C181),
-            optional("ss", C86),
-            slot("b8x16", C186),
-            slot("padded", C187),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m16n16", C203),
+            slot("x1", C195),
+            slot("trans", C196),
+            optional("ss", C95),
+            slot("b8x16", C201),
+            slot("padded", C202),
         ],
         ignored: T0,
         head: 0,
@@ -8908,7 +9916,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G203,
+        gates: G217,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8917,14 +9925,14 @@ pub static FORMS: &[Form] = &[
         syntax: "ldmatrix.sync.aligned.m16n16.x2.trans{.ss}.b8x16.padded d.4:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n16", C188),
-            slot("x2", C183),
-            slot("trans", C181),
-            optional("ss", C86),
-            slot("b8x16", C186),
-            slot("padded", C187),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m16n16", C203),
+            slot("x2", C198),
+            slot("trans", C196),
+            optional("ss", C95),
+            slot("b8x16", C201),
+            slot("padded", C202),
         ],
         ignored: T0,
         head: 0,
@@ -8933,7 +9941,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G203,
+        gates: G217,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8942,13 +9950,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ldmatrix.sync.aligned.m16n16.x1.trans{.ss}.b8 d.2:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n16", C188),
-            slot("x1", C180),
-            slot("trans", C181),
-            optional("ss", C86),
-            slot("b8", C189),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m16n16", C203),
+            slot("x1", C195),
+            slot("trans", C196),
+            optional("ss", C95),
+            slot("b8", C204),
         ],
         ignored: T0,
         head: 0,
@@ -8957,7 +9965,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G204,
+        gates: G218,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8966,13 +9974,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ldmatrix.sync.aligned.m16n16.x2.trans{.ss}.b8 d.4:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n16", C188),
-            slot("x2", C183),
-            slot("trans", C181),
-            optional("ss", C86),
-            slot("b8", C189),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m16n16", C203),
+            slot("x2", C198),
+            slot("trans", C196),
+            optional("ss", C95),
+            slot("b8", C204),
         ],
         ignored: T0,
         head: 0,
@@ -8981,7 +9989,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G204,
+        gates: G218,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -8989,7 +9997,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Ldu,
         syntax: "ldu{.global}{.vec}.memory_type d.vec+, [a]",
         section: "9.7.9.10",
-        slots: &[optional("global", C23), optional("vec", C42), slot("memory_type", C169)],
+        slots: &[optional("global", C28), optional("vec", C47), slot("memory_type", C184)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8997,17 +10005,17 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M5)], then: Consequence::Gates(G189) },
+            Rule { when: &[Condition::HasNot(M6)], then: Consequence::Gates(G203) },
             Rule {
-                when: &[Condition::Has(M8)],
+                when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M37)],
+                when: &[Condition::Has(M38)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
         ],
-        gates: G205,
+        gates: G219,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
     },
@@ -9015,11 +10023,11 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Lg2,
         syntax: "lg2.approx{.ftz}.f32 d, a",
         section: "9.7.3.20",
-        slots: &[slot("approx", C77), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C85), optional("ftz", C0), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G206) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G220) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::lg2_approx"),
@@ -9039,7 +10047,7 @@ pub static FORMS: &[Form] = &[
             read("immLut", Kind::Immediate, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G207,
+        gates: G221,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -9047,7 +10055,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Lop3,
         syntax: "lop3.BoolOp.b32 d|p, a, b, c, immLut<imm>, {!}q",
         section: "9.7.8.6",
-        slots: &[slot("BoolOp", C190), slot("b32", C6)],
+        slots: &[slot("BoolOp", C205), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -9059,7 +10067,7 @@ pub static FORMS: &[Form] = &[
             read("q", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G208,
+        gates: G222,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -9076,8 +10084,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::HasNot(M31)], then: Consequence::Default(Mod::Rn, G209) }],
-        gates: G210,
+        rules: &[Rule { when: &[Condition::HasNot(M32)], then: Consequence::Default(Mod::Rn, G223) }],
+        gates: G224,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
     },
@@ -9094,7 +10102,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G211) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G225) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
@@ -9103,7 +10111,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad,
         syntax: "mad.mode.type d, a, b, c",
         section: "9.7.1.4",
-        slots: &[slot("mode", C191), slot("type", C146)],
+        slots: &[slot("mode", C206), slot("type", C161)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9121,7 +10129,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad,
         syntax: "mad.wide.type d:wide(type), a, b, c:wide(type)",
         section: "9.7.1.4",
-        slots: &[slot("wide", C192), slot("type", C193)],
+        slots: &[slot("wide", C207), slot("type", C208)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9139,7 +10147,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad,
         syntax: "mad.hi.sat.s32 d, a, b, c",
         section: "9.7.1.4",
-        slots: &[slot("hi", C194), slot("sat", C8), slot("s32", C13)],
+        slots: &[slot("hi", C71), slot("sat", C8), slot("s32", C13)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9157,7 +10165,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad,
         syntax: "mad.mode.cc.type d, a, b, c",
         section: "9.7.2.5",
-        slots: &[slot("mode", C191), slot("cc", C14), slot("type", C15)],
+        slots: &[slot("mode", C206), slot("cc", C16), slot("type", C17)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9166,8 +10174,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G14) }],
-        gates: G212,
+        rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G16) }],
+        gates: G226,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::mad"),
     },
@@ -9175,7 +10183,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad24,
         syntax: "mad24.mode.type d, a, b, c",
         section: "9.7.1.6",
-        slots: &[slot("mode", C191), slot("type", C148)],
+        slots: &[slot("mode", C206), slot("type", C163)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9193,7 +10201,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad24,
         syntax: "mad24.hi.sat.s32 d, a, b, c",
         section: "9.7.1.6",
-        slots: &[slot("hi", C194), slot("sat", C8), slot("s32", C13)],
+        slots: &[slot("hi", C71), slot("sat", C8), slot("s32", C13)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9211,7 +10219,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Madc,
         syntax: "madc.mode.type d, a, b, c",
         section: "9.7.2.6",
-        slots: &[slot("mode", C191), slot("type", C15)],
+        slots: &[slot("mode", C206), slot("type", C17)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9221,7 +10229,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G213,
+        gates: G227,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::madc"),
     },
@@ -9229,7 +10237,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Madc,
         syntax: "madc.mode.cc.type d, a, b, c",
         section: "9.7.2.6",
-        slots: &[slot("mode", C191), slot("cc", C14), slot("type", C15)],
+        slots: &[slot("mode", C206), slot("cc", C16), slot("type", C17)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9238,8 +10246,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G14) }],
-        gates: G213,
+        rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G16) }],
+        gates: G227,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::madc"),
     },
@@ -9247,7 +10255,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mapa,
         syntax: "mapa{.space}.type d, a<address>, b:u32",
         section: "9.7.9.23",
-        slots: &[optional("space", C90), slot("type", C21)],
+        slots: &[optional("space", C99), slot("type", C26)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -9256,7 +10264,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G214,
+        gates: G228,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mapa),
     },
@@ -9264,7 +10272,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Match,
         syntax: "match.any.sync.type d:b32, a, membermask:b32",
         section: "9.7.13.10",
-        slots: &[slot("any", C195), slot("sync", C47), slot("type", C30)],
+        slots: &[slot("any", C209), slot("sync", C52), slot("type", C35)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -9273,7 +10281,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G215,
+        gates: G229,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -9281,7 +10289,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Match,
         syntax: "match.all.sync.type d[|p]:b32, a, membermask:b32",
         section: "9.7.13.10",
-        slots: &[slot("all", C196), slot("sync", C47), slot("type", C30)],
+        slots: &[slot("all", C210), slot("sync", C52), slot("type", C35)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -9290,7 +10298,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G215,
+        gates: G229,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -9298,7 +10306,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.ftz}{.NaN}.f32 d, a, b",
         section: "9.7.3.12",
-        slots: &[optional("ftz", C0), optional("NaN", C197), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C211), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9317,9 +10325,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.3.12",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C197),
-            slot("xorsign", C198),
-            slot("abs", C199),
+            optional("NaN", C211),
+            slot("xorsign", C212),
+            slot("abs", C213),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -9355,7 +10363,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.ftz}{.NaN}{.abs}.f32 d, a, b, c",
         section: "9.7.3.12",
-        slots: &[optional("ftz", C0), optional("NaN", C197), optional("abs", C199), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C211), optional("abs", C213), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9365,7 +10373,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G219,
+        gates: G233,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::max3"),
     },
@@ -9373,7 +10381,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.ftz}{.NaN}.half d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("ftz", C0), optional("NaN", C197), slot("half", C3)],
+        slots: &[optional("ftz", C0), optional("NaN", C211), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9381,7 +10389,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G220) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G234) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
@@ -9392,9 +10400,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.4.8",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C197),
-            slot("xorsign", C198),
-            slot("abs", C199),
+            optional("NaN", C211),
+            slot("xorsign", C212),
+            slot("abs", C213),
             slot("half", C3),
         ],
         ignored: T0,
@@ -9404,7 +10412,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G220) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G234) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
@@ -9413,7 +10421,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.NaN}.bf d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("NaN", C197), slot("bf", C4)],
+        slots: &[optional("NaN", C211), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9430,7 +10438,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.NaN}.xorsign.abs.bf d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("NaN", C197), slot("xorsign", C198), slot("abs", C199), slot("bf", C4)],
+        slots: &[optional("NaN", C211), slot("xorsign", C212), slot("abs", C213), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9447,7 +10455,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max.type d, a, b",
         section: "9.7.1.13",
-        slots: &[slot("type", C200)],
+        slots: &[slot("type", C214)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9464,7 +10472,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.relu}.type d, a, b",
         section: "9.7.1.13",
-        slots: &[optional("relu", C127), slot("type", C201)],
+        slots: &[optional("relu", C138), slot("type", C215)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9472,8 +10480,42 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G223) }],
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G237) }],
         gates: &[],
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("integer::max"),
+    },
+    Form {
+        opcode: Opcode::Max,
+        syntax: "max.u8x4 d, a<reg>, b<reg>",
+        section: "9.7.1.13",
+        slots: &[slot("u8x4", C216)],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Register, Ty::Pick(0)),
+            read("b", Kind::Register, Ty::Pick(0)),
+        ],
+        rules: &[],
+        gates: G238,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("integer::max"),
+    },
+    Form {
+        opcode: Opcode::Max,
+        syntax: "max{.relu}.s8x4 d, a<reg>, b<reg>",
+        section: "9.7.1.13",
+        slots: &[optional("relu", C138), slot("s8x4", C217)],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Register, Ty::Pick(0)),
+            read("b", Kind::Register, Ty::Pick(0)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G239) }],
+        gates: G240,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
     },
@@ -9481,7 +10523,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.init{.cta_space}.b64 [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.9",
-        slots: &[slot("init", C202), optional("cta_space", C86), slot("b64", C87)],
+        slots: &[slot("init", C218), optional("cta_space", C95), slot("b64", C96)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9489,7 +10531,7 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
         rules: &[],
-        gates: G224,
+        gates: G241,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9497,12 +10539,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.inval{.cta_space}.b64 [a]",
         section: "9.7.13.15.10",
-        slots: &[slot("inval", C203), optional("cta_space", C86), slot("b64", C87)],
+        slots: &[slot("inval", C219), optional("cta_space", C95), slot("b64", C96)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G225,
+        gates: G242,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9510,12 +10552,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.expect_tx{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.11",
-        slots: &[slot("expect_tx", C204), optional("any_shared", C205), slot("b64", C87)],
+        slots: &[slot("expect_tx", C220), optional("any_shared", C221), slot("b64", C96)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G226) }],
-        gates: G227,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G243) }],
+        gates: G244,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9524,17 +10566,17 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.expect_tx.relaxed.block_scope{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.11",
         slots: &[
-            slot("expect_tx", C204),
-            slot("relaxed", C206),
-            slot("block_scope", C207),
-            optional("any_shared", C205),
-            slot("b64", C87),
+            slot("expect_tx", C220),
+            slot("relaxed", C222),
+            slot("block_scope", C223),
+            optional("any_shared", C221),
+            slot("b64", C96),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G226) }],
-        gates: G227,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G243) }],
+        gates: G244,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9542,12 +10584,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.complete_tx{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.12",
-        slots: &[slot("complete_tx", C208), optional("any_shared", C205), slot("b64", C87)],
+        slots: &[slot("complete_tx", C224), optional("any_shared", C221), slot("b64", C96)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G226) }],
-        gates: G228,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G243) }],
+        gates: G245,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9556,17 +10598,17 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.complete_tx.relaxed.block_scope{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.12",
         slots: &[
-            slot("complete_tx", C208),
-            slot("relaxed", C206),
-            slot("block_scope", C207),
-            optional("any_shared", C205),
-            slot("b64", C87),
+            slot("complete_tx", C224),
+            slot("relaxed", C222),
+            slot("block_scope", C223),
+            optional("any_shared", C221),
+            slot("b64", C96),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G226) }],
-        gates: G228,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G243) }],
+        gates: G245,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9574,7 +10616,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive{.any_shared}.b64 d:b64, [a]",
         section: "9.7.13.15.13",
-        slots: &[slot("arrive", C48), optional("any_shared", C205), slot("b64", C87)],
+        slots: &[slot("arrive", C53), optional("any_shared", C221), slot("b64", C96)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9582,10 +10624,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G229) },
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G246) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G243) },
         ],
-        gates: G230,
+        gates: G247,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9594,11 +10636,11 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive.arrive_order.block_scope{.any_shared}.b64 d:b64, [a]",
         section: "9.7.13.15.13",
         slots: &[
-            slot("arrive", C48),
-            slot("arrive_order", C209),
-            slot("block_scope", C207),
-            optional("any_shared", C205),
-            slot("b64", C87),
+            slot("arrive", C53),
+            slot("arrive_order", C225),
+            slot("block_scope", C223),
+            optional("any_shared", C221),
+            slot("b64", C96),
         ],
         ignored: &[],
         head: 1,
@@ -9607,10 +10649,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G229) },
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G246) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G243) },
         ],
-        gates: G230,
+        gates: G247,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9618,7 +10660,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive{.any_shared}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.13",
-        slots: &[slot("arrive", C48), optional("any_shared", C205), slot("b64", C87)],
+        slots: &[slot("arrive", C53), optional("any_shared", C221), slot("b64", C96)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9627,11 +10669,11 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G229) },
-            Rule { when: &[Condition::HasNot(M49)], then: Consequence::Gates(G233) },
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G246) },
+            Rule { when: &[Condition::HasNot(M50)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G243) },
         ],
-        gates: G230,
+        gates: G247,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9640,11 +10682,11 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive.arrive_order.block_scope{.any_shared}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.13",
         slots: &[
-            slot("arrive", C48),
-            slot("arrive_order", C209),
-            slot("block_scope", C207),
-            optional("any_shared", C205),
-            slot("b64", C87),
+            slot("arrive", C53),
+            slot("arrive_order", C225),
+            slot("block_scope", C223),
+            optional("any_shared", C221),
+            slot("b64", C96),
         ],
         ignored: &[],
         head: 1,
@@ -9654,11 +10696,11 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G229) },
-            Rule { when: &[Condition::HasNot(M49)], then: Consequence::Gates(G233) },
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G246) },
+            Rule { when: &[Condition::HasNot(M50)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G243) },
         ],
-        gates: G230,
+        gates: G247,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9666,7 +10708,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive.noComplete{.cta_space}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.13",
-        slots: &[slot("arrive", C48), slot("noComplete", C210), optional("cta_space", C86), slot("b64", C87)],
+        slots: &[slot("arrive", C53), slot("noComplete", C226), optional("cta_space", C95), slot("b64", C96)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9674,8 +10716,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
-        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G234) }],
-        gates: G235,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G251) }],
+        gates: G252,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9684,12 +10726,12 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive.noComplete.release.cta{.cta_space}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.13",
         slots: &[
-            slot("arrive", C48),
-            slot("noComplete", C210),
-            slot("release", C153),
-            slot("cta", C46),
-            optional("cta_space", C86),
-            slot("b64", C87),
+            slot("arrive", C53),
+            slot("noComplete", C226),
+            slot("release", C168),
+            slot("cta", C51),
+            optional("cta_space", C95),
+            slot("b64", C96),
         ],
         ignored: &[],
         head: 1,
@@ -9698,8 +10740,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
-        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G234) }],
-        gates: G235,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G251) }],
+        gates: G252,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9708,10 +10750,10 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive.expect_tx{.any_shared}.b64 d:b64, [a], tx:u32",
         section: "9.7.13.15.13",
         slots: &[
-            slot("arrive", C48),
-            slot("expect_tx", C204),
-            optional("any_shared", C205),
-            slot("b64", C87),
+            slot("arrive", C53),
+            slot("expect_tx", C220),
+            optional("any_shared", C221),
+            slot("b64", C96),
         ],
         ignored: &[],
         head: 2,
@@ -9720,8 +10762,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G226) }],
-        gates: G236,
+        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G243) }],
+        gates: G253,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9730,12 +10772,12 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive.expect_tx.arrive_order.block_scope{.any_shared}.b64 d:b64, [a], tx:u32",
         section: "9.7.13.15.13",
         slots: &[
-            slot("arrive", C48),
-            slot("expect_tx", C204),
-            slot("arrive_order", C211),
-            slot("block_scope", C207),
-            optional("any_shared", C205),
-            slot("b64", C87),
+            slot("arrive", C53),
+            slot("expect_tx", C220),
+            slot("arrive_order", C227),
+            slot("block_scope", C223),
+            optional("any_shared", C221),
+            slot("b64", C96),
         ],
         ignored: &[],
         head: 2,
@@ -9744,8 +10786,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G226) }],
-        gates: G236,
+        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G243) }],
+        gates: G253,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9753,7 +10795,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive_drop{.any_shared}.b64 d:b64, [a]",
         section: "9.7.13.15.14",
-        slots: &[slot("arrive_drop", C212), optional("any_shared", C205), slot("b64", C87)],
+        slots: &[slot("arrive_drop", C228), optional("any_shared", C221), slot("b64", C96)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9761,10 +10803,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G229) },
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G246) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G243) },
         ],
-        gates: G239,
+        gates: G256,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9773,11 +10815,11 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.any_shared}.b64 d:b64, [a]",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C212),
-            slot("arrive_order", C213),
-            slot("block_scope", C207),
-            optional("any_shared", C205),
-            slot("b64", C87),
+            slot("arrive_drop", C228),
+            slot("arrive_order", C229),
+            slot("block_scope", C223),
+            optional("any_shared", C221),
+            slot("b64", C96),
         ],
         ignored: &[],
         head: 1,
@@ -9786,10 +10828,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G229) },
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G246) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G243) },
         ],
-        gates: G239,
+        gates: G256,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9797,7 +10839,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive_drop{.any_shared}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.14",
-        slots: &[slot("arrive_drop", C212), optional("any_shared", C205), slot("b64", C87)],
+        slots: &[slot("arrive_drop", C228), optional("any_shared", C221), slot("b64", C96)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9806,11 +10848,11 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G229) },
-            Rule { when: &[Condition::HasNot(M49)], then: Consequence::Gates(G242) },
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G246) },
+            Rule { when: &[Condition::HasNot(M50)], then: Consequence::Gates(G259) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G243) },
         ],
-        gates: G239,
+        gates: G256,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9819,11 +10861,11 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.any_shared}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C212),
-            slot("arrive_order", C213),
-            slot("block_scope", C207),
-            optional("any_shared", C205),
-            slot("b64", C87),
+            slot("arrive_drop", C228),
+            slot("arrive_order", C229),
+            slot("block_scope", C223),
+            optional("any_shared", C221),
+            slot("b64", C96),
         ],
         ignored: &[],
         head: 1,
@@ -9833,11 +10875,11 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G229) },
-            Rule { when: &[Condition::HasNot(M49)], then: Consequence::Gates(G242) },
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G246) },
+            Rule { when: &[Condition::HasNot(M50)], then: Consequence::Gates(G259) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G243) },
         ],
-        gates: G239,
+        gates: G256,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9846,10 +10888,10 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.noComplete{.cta_space}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C212),
-            slot("noComplete", C210),
-            optional("cta_space", C86),
-            slot("b64", C87),
+            slot("arrive_drop", C228),
+            slot("noComplete", C226),
+            optional("cta_space", C95),
+            slot("b64", C96),
         ],
         ignored: &[],
         head: 1,
@@ -9858,8 +10900,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
-        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G243) }],
-        gates: G244,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G260) }],
+        gates: G261,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9868,12 +10910,12 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.noComplete.release.cta{.cta_space}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C212),
-            slot("noComplete", C210),
-            slot("release", C153),
-            slot("cta", C46),
-            optional("cta_space", C86),
-            slot("b64", C87),
+            slot("arrive_drop", C228),
+            slot("noComplete", C226),
+            slot("release", C168),
+            slot("cta", C51),
+            optional("cta_space", C95),
+            slot("b64", C96),
         ],
         ignored: &[],
         head: 1,
@@ -9882,8 +10924,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
-        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G243) }],
-        gates: G244,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G260) }],
+        gates: G261,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9892,10 +10934,10 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.expect_tx{.any_shared}.b64 d:b64, [a], tx:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C212),
-            slot("expect_tx", C204),
-            optional("any_shared", C205),
-            slot("b64", C87),
+            slot("arrive_drop", C228),
+            slot("expect_tx", C220),
+            optional("any_shared", C221),
+            slot("b64", C96),
         ],
         ignored: &[],
         head: 2,
@@ -9904,8 +10946,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G226) }],
-        gates: G245,
+        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G243) }],
+        gates: G262,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9914,12 +10956,12 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.expect_tx.arrive_order.block_scope{.any_shared}.b64 d:b64, [a], tx:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C212),
-            slot("expect_tx", C204),
-            slot("arrive_order", C214),
-            slot("block_scope", C207),
-            optional("any_shared", C205),
-            slot("b64", C87),
+            slot("arrive_drop", C228),
+            slot("expect_tx", C220),
+            slot("arrive_order", C230),
+            slot("block_scope", C223),
+            optional("any_shared", C221),
+            slot("b64", C96),
         ],
         ignored: &[],
         head: 2,
@@ -9928,8 +10970,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G226) }],
-        gates: G245,
+        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G243) }],
+        gates: G262,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9937,7 +10979,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.test_wait{.cta_space}.b64 d:pred, [a], state:b64",
         section: "9.7.13.15.16",
-        slots: &[slot("test_wait", C215), optional("cta_space", C86), slot("b64", C87)],
+        slots: &[slot("test_wait", C231), optional("cta_space", C95), slot("b64", C96)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9945,8 +10987,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G226) }],
-        gates: G248,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G243) }],
+        gates: G265,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9955,11 +10997,11 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.test_wait.wait_order.block_scope{.cta_space}.b64 d:pred, [a], state:b64",
         section: "9.7.13.15.16",
         slots: &[
-            slot("test_wait", C215),
-            slot("wait_order", C216),
-            slot("block_scope", C207),
-            optional("cta_space", C86),
-            slot("b64", C87),
+            slot("test_wait", C231),
+            slot("wait_order", C232),
+            slot("block_scope", C223),
+            optional("cta_space", C95),
+            slot("b64", C96),
         ],
         ignored: &[],
         head: 1,
@@ -9968,8 +11010,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G226) }],
-        gates: G248,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G243) }],
+        gates: G265,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9977,7 +11019,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.test_wait.parity{.cta_space}.b64 d:pred, [a], parity:u32",
         section: "9.7.13.15.16",
-        slots: &[slot("test_wait", C215), slot("parity", C217), optional("cta_space", C86), slot("b64", C87)],
+        slots: &[slot("test_wait", C231), slot("parity", C233), optional("cta_space", C95), slot("b64", C96)],
         ignored: &[],
         head: 2,
         operands: &[
@@ -9985,8 +11027,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G226) }],
-        gates: G251,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G243) }],
+        gates: G268,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -9995,12 +11037,12 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.test_wait.parity.wait_order.block_scope{.cta_space}.b64 d:pred, [a], parity:u32",
         section: "9.7.13.15.16",
         slots: &[
-            slot("test_wait", C215),
-            slot("parity", C217),
-            slot("wait_order", C218),
-            slot("block_scope", C207),
-            optional("cta_space", C86),
-            slot("b64", C87),
+            slot("test_wait", C231),
+            slot("parity", C233),
+            slot("wait_order", C234),
+            slot("block_scope", C223),
+            optional("cta_space", C95),
+            slot("b64", C96),
         ],
         ignored: &[],
         head: 2,
@@ -10009,8 +11051,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G226) }],
-        gates: G251,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G243) }],
+        gates: G268,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10018,7 +11060,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.try_wait{.cta_space}.b64 d:pred, [a], state:b64{, time:u32}",
         section: "9.7.13.15.16",
-        slots: &[slot("try_wait", C219), optional("cta_space", C86), slot("b64", C87)],
+        slots: &[slot("try_wait", C235), optional("cta_space", C95), slot("b64", C96)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10027,8 +11069,8 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G226) }],
-        gates: G254,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G243) }],
+        gates: G271,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10037,11 +11079,11 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.try_wait.wait_order.block_scope{.cta_space}.b64 d:pred, [a], state:b64{, time:u32}",
         section: "9.7.13.15.16",
         slots: &[
-            slot("try_wait", C219),
-            slot("wait_order", C220),
-            slot("block_scope", C207),
-            optional("cta_space", C86),
-            slot("b64", C87),
+            slot("try_wait", C235),
+            slot("wait_order", C236),
+            slot("block_scope", C223),
+            optional("cta_space", C95),
+            slot("b64", C96),
         ],
         ignored: &[],
         head: 1,
@@ -10051,8 +11093,8 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G226) }],
-        gates: G254,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G243) }],
+        gates: G271,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10060,7 +11102,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.try_wait.parity{.cta_space}.b64 d:pred, [a], parity:u32{, time:u32}",
         section: "9.7.13.15.16",
-        slots: &[slot("try_wait", C219), slot("parity", C217), optional("cta_space", C86), slot("b64", C87)],
+        slots: &[slot("try_wait", C235), slot("parity", C233), optional("cta_space", C95), slot("b64", C96)],
         ignored: &[],
         head: 2,
         operands: &[
@@ -10069,8 +11111,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G226) }],
-        gates: G257,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G243) }],
+        gates: G274,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10079,12 +11121,12 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.try_wait.parity.wait_order.block_scope{.cta_space}.b64 d:pred, [a], parity:u32{, time:u32}",
         section: "9.7.13.15.16",
         slots: &[
-            slot("try_wait", C219),
-            slot("parity", C217),
-            slot("wait_order", C221),
-            slot("block_scope", C207),
-            optional("cta_space", C86),
-            slot("b64", C87),
+            slot("try_wait", C235),
+            slot("parity", C233),
+            slot("wait_order", C237),
+            slot("block_scope", C223),
+            optional("cta_space", C95),
+            slot("b64", C96),
         ],
         ignored: &[],
         head: 2,
@@ -10094,8 +11136,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G226) }],
-        gates: G257,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G243) }],
+        gates: G274,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10103,7 +11145,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.pending_count.b64 d:u32, state:b64",
         section: "9.7.13.15.15",
-        slots: &[slot("pending_count", C222), slot("b64", C87)],
+        slots: &[slot("pending_count", C238), slot("b64", C96)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10111,7 +11153,7 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G260,
+        gates: G277,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10119,12 +11161,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Membar,
         syntax: "membar.level",
         section: "9.7.13.4",
-        slots: &[slot("level", C223)],
+        slots: &[slot("level", C239)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G262,
+        gates: G279,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -10132,12 +11174,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Membar,
         syntax: "membar.proxy.proxykind",
         section: "9.7.13.4",
-        slots: &[slot("proxy", C157), slot("proxykind", C224)],
+        slots: &[slot("proxy", C172), slot("proxykind", C240)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G263,
+        gates: G280,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -10145,7 +11187,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.ftz}{.NaN}.f32 d, a, b",
         section: "9.7.3.11",
-        slots: &[optional("ftz", C0), optional("NaN", C197), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C211), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10164,9 +11206,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.3.11",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C197),
-            slot("xorsign", C198),
-            slot("abs", C199),
+            optional("NaN", C211),
+            slot("xorsign", C212),
+            slot("abs", C213),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -10202,7 +11244,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.ftz}{.NaN}{.abs}.f32 d, a, b, c",
         section: "9.7.3.11",
-        slots: &[optional("ftz", C0), optional("NaN", C197), optional("abs", C199), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C211), optional("abs", C213), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10212,7 +11254,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G264,
+        gates: G281,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::min3"),
     },
@@ -10220,7 +11262,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.ftz}{.NaN}.half d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("ftz", C0), optional("NaN", C197), slot("half", C3)],
+        slots: &[optional("ftz", C0), optional("NaN", C211), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10228,7 +11270,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G265) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G282) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
@@ -10239,9 +11281,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.4.7",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C197),
-            slot("xorsign", C198),
-            slot("abs", C199),
+            optional("NaN", C211),
+            slot("xorsign", C212),
+            slot("abs", C213),
             slot("half", C3),
         ],
         ignored: T0,
@@ -10251,7 +11293,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G265) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G282) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
@@ -10260,7 +11302,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.NaN}.bf d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("NaN", C197), slot("bf", C4)],
+        slots: &[optional("NaN", C211), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10277,7 +11319,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.NaN}.xorsign.abs.bf d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("NaN", C197), slot("xorsign", C198), slot("abs", C199), slot("bf", C4)],
+        slots: &[optional("NaN", C211), slot("xorsign", C212), slot("abs", C213), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10294,7 +11336,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min.type d, a, b",
         section: "9.7.1.12",
-        slots: &[slot("type", C225)],
+        slots: &[slot("type", C241)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10311,7 +11353,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.relu}.type d, a, b",
         section: "9.7.1.12",
-        slots: &[optional("relu", C127), slot("type", C226)],
+        slots: &[optional("relu", C138), slot("type", C242)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10319,8 +11361,42 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G268) }],
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G285) }],
         gates: &[],
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("integer::min"),
+    },
+    Form {
+        opcode: Opcode::Min,
+        syntax: "min.u8x4 d, a<reg>, b<reg>",
+        section: "9.7.1.12",
+        slots: &[slot("u8x4", C216)],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Register, Ty::Pick(0)),
+            read("b", Kind::Register, Ty::Pick(0)),
+        ],
+        rules: &[],
+        gates: G286,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("integer::min"),
+    },
+    Form {
+        opcode: Opcode::Min,
+        syntax: "min{.relu}.s8x4 d, a<reg>, b<reg>",
+        section: "9.7.1.12",
+        slots: &[optional("relu", C138), slot("s8x4", C217)],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Register, Ty::Pick(0)),
+            read("b", Kind::Register, Ty::Pick(0)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G287) }],
+        gates: G288,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
     },
@@ -10329,15 +11405,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sync.aligned.m8n8k4.alayout.blayout.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m8n8k4", C227),
-            slot("alayout", C228),
-            slot("blayout", C228),
-            slot("dtype", C229),
-            slot("atype", C124),
-            slot("btype", C124),
-            slot("ctype", C229),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m8n8k4", C243),
+            slot("alayout", C244),
+            slot("blayout", C244),
+            slot("dtype", C245),
+            slot("atype", C133),
+            slot("btype", C133),
+            slot("ctype", C245),
         ],
         ignored: T40,
         head: 0,
@@ -10351,7 +11427,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(3, T39)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
         }],
-        gates: G269,
+        gates: G289,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10360,15 +11436,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("shape", C230),
-            slot("row", C231),
-            slot("col", C232),
-            slot("dtype", C229),
-            slot("atype", C124),
-            slot("btype", C124),
-            slot("ctype", C229),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("shape", C246),
+            slot("row", C247),
+            slot("col", C248),
+            slot("dtype", C245),
+            slot("atype", C133),
+            slot("btype", C133),
+            slot("ctype", C245),
         ],
         ignored: T40,
         head: 0,
@@ -10379,247 +11455,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G270) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G271) },
-            Rule {
-                when: &[Condition::TypeIn(3, T39)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::TypeIn(3, T8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
-            },
-        ],
-        gates: G272,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mma),
-    },
-    Form {
-        opcode: Opcode::Mma,
-        syntax: "mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
-        section: "9.7.14.5.14",
-        slots: &[
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("shape", C230),
-            slot("row", C231),
-            slot("col", C232),
-            slot("dtype", C1),
-            slot("atype", C125),
-            slot("btype", C125),
-            slot("ctype", C1),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G273) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G271) },
-        ],
-        gates: G272,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mma),
-    },
-    Form {
-        opcode: Opcode::Mma,
-        syntax: "mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
-        section: "9.7.14.5.14",
-        slots: &[
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("shape", C233),
-            slot("row", C231),
-            slot("col", C232),
-            slot("dtype", C1),
-            slot("atype", C130),
-            slot("btype", C130),
-            slot("ctype", C1),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G274) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G273) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G271) },
-        ],
-        gates: G272,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mma),
-    },
-    Form {
-        opcode: Opcode::Mma,
-        syntax: "mma.sync.aligned.shape.row.col{.rnd}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
-        section: "9.7.14.5.14",
-        slots: &[
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("shape", C234),
-            slot("row", C231),
-            slot("col", C232),
-            optional("rnd", C7),
-            slot("dtype", C2),
-            slot("atype", C2),
-            slot("btype", C2),
-            slot("ctype", C2),
-        ],
-        ignored: T40,
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G275) },
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G276) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G277) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G278) },
-        ],
-        gates: G272,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mma),
-    },
-    Form {
-        opcode: Opcode::Mma,
-        syntax: "mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
-        section: "9.7.14.5.14",
-        slots: &[
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("shape", C235),
-            slot("row", C231),
-            slot("col", C232),
-            optional("satfinite", C128),
-            slot("dtype", C13),
-            slot("atype", C236),
-            slot("btype", C236),
-            slot("ctype", C13),
-        ],
-        ignored: T40,
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G279) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G271) },
-            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G280) },
-        ],
-        gates: G272,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mma),
-    },
-    Form {
-        opcode: Opcode::Mma,
-        syntax: "mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
-        section: "9.7.14.5.14",
-        slots: &[
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("shape", C237),
-            slot("row", C231),
-            slot("col", C232),
-            optional("satfinite", C128),
-            slot("dtype", C13),
-            slot("atype", C238),
-            slot("btype", C238),
-            slot("ctype", C13),
-        ],
-        ignored: T40,
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G281) },
-            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G280) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G282) },
-        ],
-        gates: G272,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mma),
-    },
-    Form {
-        opcode: Opcode::Mma,
-        syntax: "mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype.bitOp.popc d.frag, a.frag, b.frag, c.frag",
-        section: "9.7.14.5.14",
-        slots: &[
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("shape", C239),
-            slot("row", C231),
-            slot("col", C232),
-            slot("dtype", C13),
-            slot("atype", C240),
-            slot("btype", C240),
-            slot("ctype", C13),
-            slot("bitOp", C241),
-            slot("popc", C50),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G284) },
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G285) },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G286) },
-            Rule { when: &[Condition::Has(M63)], then: Consequence::Gates(G287) },
-        ],
-        gates: G272,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mma),
-    },
-    Form {
-        opcode: Opcode::Mma,
-        syntax: "mma.sync.aligned.shape.row.col{.kind::f8f6f4}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
-        section: "9.7.14.5.14",
-        slots: &[
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("shape", C242),
-            slot("row", C231),
-            slot("col", C232),
-            optional("kind::f8f6f4", C243),
-            slot("dtype", C229),
-            slot("atype", C244),
-            slot("btype", C244),
-            slot("ctype", C229),
-        ],
-        ignored: T40,
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G289) },
-            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G290) },
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G291) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G290) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G291) },
             Rule {
                 when: &[Condition::TypeIn(3, T39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
@@ -10635,19 +11472,258 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mma,
+        syntax: "mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("shape", C246),
+            slot("row", C247),
+            slot("col", C248),
+            slot("dtype", C1),
+            slot("atype", C134),
+            slot("btype", C134),
+            slot("ctype", C1),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G293) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G291) },
+        ],
+        gates: G292,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: Opcode::Mma,
+        syntax: "mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("shape", C249),
+            slot("row", C247),
+            slot("col", C248),
+            slot("dtype", C1),
+            slot("atype", C140),
+            slot("btype", C140),
+            slot("ctype", C1),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G294) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G293) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G291) },
+        ],
+        gates: G292,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: Opcode::Mma,
+        syntax: "mma.sync.aligned.shape.row.col{.rnd}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("shape", C250),
+            slot("row", C247),
+            slot("col", C248),
+            optional("rnd", C7),
+            slot("dtype", C2),
+            slot("atype", C2),
+            slot("btype", C2),
+            slot("ctype", C2),
+        ],
+        ignored: T40,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G295) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G296) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G297) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G298) },
+        ],
+        gates: G292,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: Opcode::Mma,
+        syntax: "mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("shape", C251),
+            slot("row", C247),
+            slot("col", C248),
+            optional("satfinite", C23),
+            slot("dtype", C13),
+            slot("atype", C252),
+            slot("btype", C252),
+            slot("ctype", C13),
+        ],
+        ignored: T40,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G299) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G291) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G300) },
+        ],
+        gates: G292,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: Opcode::Mma,
+        syntax: "mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("shape", C253),
+            slot("row", C247),
+            slot("col", C248),
+            optional("satfinite", C23),
+            slot("dtype", C13),
+            slot("atype", C254),
+            slot("btype", C254),
+            slot("ctype", C13),
+        ],
+        ignored: T40,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G301) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G300) },
+            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G302) },
+        ],
+        gates: G292,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: Opcode::Mma,
+        syntax: "mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype.bitOp.popc d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("shape", C255),
+            slot("row", C247),
+            slot("col", C248),
+            slot("dtype", C13),
+            slot("atype", C256),
+            slot("btype", C256),
+            slot("ctype", C13),
+            slot("bitOp", C257),
+            slot("popc", C55),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G304) },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G305) },
+            Rule { when: &[Condition::Has(M63)], then: Consequence::Gates(G306) },
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G307) },
+        ],
+        gates: G292,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: Opcode::Mma,
+        syntax: "mma.sync.aligned.shape.row.col{.kind::f8f6f4}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("shape", C258),
+            slot("row", C247),
+            slot("col", C248),
+            optional("kind::f8f6f4", C259),
+            slot("dtype", C245),
+            slot("atype", C260),
+            slot("btype", C260),
+            slot("ctype", C245),
+        ],
+        ignored: T40,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G309) },
+            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G310) },
+            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G311) },
+            Rule {
+                when: &[Condition::TypeIn(3, T39)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::TypeIn(3, T8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
+            },
+        ],
+        gates: G312,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: Opcode::Mma,
         syntax: "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8k32", C245),
-            slot("row", C231),
-            slot("col", C232),
-            slot("kind::f8f6f4", C243),
-            slot("dtype", C229),
-            slot("atype", C246),
-            slot("btype", C246),
-            slot("ctype", C229),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m16n8k32", C261),
+            slot("row", C247),
+            slot("col", C248),
+            slot("kind::f8f6f4", C259),
+            slot("dtype", C245),
+            slot("atype", C262),
+            slot("btype", C262),
+            slot("ctype", C245),
         ],
         ignored: T40,
         head: 0,
@@ -10658,7 +11734,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G291) },
+            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G311) },
             Rule {
                 when: &[Condition::TypeIn(3, T39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
@@ -10668,7 +11744,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G293,
+        gates: G313,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10677,16 +11753,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C247),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8k16", C248),
-            slot("row", C231),
-            slot("col", C232),
-            slot("dtype", C229),
-            slot("atype", C124),
-            slot("btype", C124),
-            slot("ctype", C229),
+            slot("sparse", C263),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m16n8k16", C264),
+            slot("row", C247),
+            slot("col", C248),
+            slot("dtype", C245),
+            slot("atype", C133),
+            slot("btype", C133),
+            slot("ctype", C245),
         ],
         ignored: T40,
         head: 0,
@@ -10708,7 +11784,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G295,
+        gates: G315,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10717,16 +11793,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k32.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C247),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8k32", C245),
-            slot("row", C231),
-            slot("col", C232),
-            slot("dtype", C229),
-            slot("atype", C124),
-            slot("btype", C124),
-            slot("ctype", C229),
+            slot("sparse", C263),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m16n8k32", C261),
+            slot("row", C247),
+            slot("col", C248),
+            slot("dtype", C245),
+            slot("atype", C133),
+            slot("btype", C133),
+            slot("ctype", C245),
         ],
         ignored: T40,
         head: 0,
@@ -10748,7 +11824,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G295,
+        gates: G315,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10757,15 +11833,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C247),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8k16", C248),
-            slot("row", C231),
-            slot("col", C232),
+            slot("sparse", C263),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m16n8k16", C264),
+            slot("row", C247),
+            slot("col", C248),
             slot("dtype", C1),
-            slot("atype", C125),
-            slot("btype", C125),
+            slot("atype", C134),
+            slot("btype", C134),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -10779,7 +11855,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G295,
+        gates: G315,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10788,15 +11864,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k32.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C247),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8k32", C245),
-            slot("row", C231),
-            slot("col", C232),
+            slot("sparse", C263),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m16n8k32", C261),
+            slot("row", C247),
+            slot("col", C248),
             slot("dtype", C1),
-            slot("atype", C125),
-            slot("btype", C125),
+            slot("atype", C134),
+            slot("btype", C134),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -10810,7 +11886,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G295,
+        gates: G315,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10819,15 +11895,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k8.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C247),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8k8", C249),
-            slot("row", C231),
-            slot("col", C232),
+            slot("sparse", C263),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m16n8k8", C265),
+            slot("row", C247),
+            slot("col", C248),
             slot("dtype", C1),
-            slot("atype", C130),
-            slot("btype", C130),
+            slot("atype", C140),
+            slot("btype", C140),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -10841,7 +11917,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G295,
+        gates: G315,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10850,15 +11926,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C247),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8k16", C248),
-            slot("row", C231),
-            slot("col", C232),
+            slot("sparse", C263),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m16n8k16", C264),
+            slot("row", C247),
+            slot("col", C248),
             slot("dtype", C1),
-            slot("atype", C130),
-            slot("btype", C130),
+            slot("atype", C140),
+            slot("btype", C140),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -10872,7 +11948,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G295,
+        gates: G315,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10881,16 +11957,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k32.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C247),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8k32", C245),
-            slot("row", C231),
-            slot("col", C232),
-            optional("satfinite", C128),
+            slot("sparse", C263),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m16n8k32", C261),
+            slot("row", C247),
+            slot("col", C248),
+            optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C236),
-            slot("btype", C236),
+            slot("atype", C252),
+            slot("btype", C252),
             slot("ctype", C13),
         ],
         ignored: T40,
@@ -10904,7 +11980,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G295,
+        gates: G315,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10913,16 +11989,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C247),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8k64", C250),
-            slot("row", C231),
-            slot("col", C232),
-            optional("satfinite", C128),
+            slot("sparse", C263),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m16n8k64", C266),
+            slot("row", C247),
+            slot("col", C248),
+            optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C236),
-            slot("btype", C236),
+            slot("atype", C252),
+            slot("btype", C252),
             slot("ctype", C13),
         ],
         ignored: T40,
@@ -10936,7 +12012,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[],
-        gates: G295,
+        gates: G315,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10945,16 +12021,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C247),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8k64", C250),
-            slot("row", C231),
-            slot("col", C232),
-            optional("satfinite", C128),
+            slot("sparse", C263),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m16n8k64", C266),
+            slot("row", C247),
+            slot("col", C248),
+            optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C238),
-            slot("btype", C238),
+            slot("atype", C254),
+            slot("btype", C254),
             slot("ctype", C13),
         ],
         ignored: T40,
@@ -10968,7 +12044,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G295,
+        gates: G315,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -10977,16 +12053,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k128.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C247),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8k128", C251),
-            slot("row", C231),
-            slot("col", C232),
-            optional("satfinite", C128),
+            slot("sparse", C263),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m16n8k128", C267),
+            slot("row", C247),
+            slot("col", C248),
+            optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C238),
-            slot("btype", C238),
+            slot("atype", C254),
+            slot("btype", C254),
             slot("ctype", C13),
         ],
         ignored: T40,
@@ -11000,7 +12076,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[],
-        gates: G295,
+        gates: G315,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11009,17 +12085,17 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.kind::f8f6f4}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C247),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8k64", C250),
-            slot("row", C231),
-            slot("col", C232),
-            optional("kind::f8f6f4", C243),
-            slot("dtype", C229),
-            slot("atype", C244),
-            slot("btype", C244),
-            slot("ctype", C229),
+            slot("sparse", C263),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m16n8k64", C266),
+            slot("row", C247),
+            slot("col", C248),
+            optional("kind::f8f6f4", C259),
+            slot("dtype", C245),
+            slot("atype", C260),
+            slot("btype", C260),
+            slot("ctype", C245),
         ],
         ignored: T40,
         head: 0,
@@ -11032,15 +12108,15 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[
-            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G296) },
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G291) },
+            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G316) },
+            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G311) },
             Rule {
                 when: &[Condition::TypeIn(0, T8)],
-                then: Consequence::Needs(&[Condition::Has(M65)], Fault::Illegal(M66)),
+                then: Consequence::Needs(&[Condition::Has(M66)], Fault::Illegal(M67)),
             },
             Rule {
-                when: &[Condition::Has(M64)],
-                then: Consequence::Needs(&[Condition::Has(M65)], Fault::Illegal(M66)),
+                when: &[Condition::Has(M65)],
+                then: Consequence::Needs(&[Condition::Has(M66)], Fault::Illegal(M67)),
             },
             Rule {
                 when: &[Condition::TypeIn(3, T39)],
@@ -11051,7 +12127,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G297,
+        gates: G317,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11060,17 +12136,17 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C252),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8k64", C250),
-            slot("row", C231),
-            slot("col", C232),
-            slot("kind::f8f6f4", C243),
-            slot("dtype", C229),
-            slot("atype", C246),
-            slot("btype", C246),
-            slot("ctype", C229),
+            slot("sp::ordered_metadata", C268),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m16n8k64", C266),
+            slot("row", C247),
+            slot("col", C248),
+            slot("kind::f8f6f4", C259),
+            slot("dtype", C245),
+            slot("atype", C262),
+            slot("btype", C262),
+            slot("ctype", C245),
         ],
         ignored: T40,
         head: 0,
@@ -11092,7 +12168,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G293,
+        gates: G313,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11101,19 +12177,19 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale{.scale_vec::2X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8k64", C250),
-            slot("row", C231),
-            slot("col", C232),
-            slot("kind::mxf4", C253),
-            slot("block_scale", C254),
-            optional("scale_vec::2X", C255),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m16n8k64", C266),
+            slot("row", C247),
+            slot("col", C248),
+            slot("kind::mxf4", C269),
+            slot("block_scale", C270),
+            optional("scale_vec::2X", C271),
             slot("dtype", C1),
-            slot("atype", C256),
-            slot("btype", C256),
+            slot("atype", C272),
+            slot("btype", C272),
             slot("ctype", C1),
-            slot("stype", C257),
+            slot("stype", C273),
         ],
         ignored: T40,
         head: 0,
@@ -11128,7 +12204,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G301,
+        gates: G321,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11137,19 +12213,19 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec_size.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8k64", C250),
-            slot("row", C231),
-            slot("col", C232),
-            slot("kind::mxf4nvf4", C258),
-            slot("block_scale", C254),
-            slot("scale_vec_size", C259),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m16n8k64", C266),
+            slot("row", C247),
+            slot("col", C248),
+            slot("kind::mxf4nvf4", C274),
+            slot("block_scale", C270),
+            slot("scale_vec_size", C275),
             slot("dtype", C1),
-            slot("atype", C256),
-            slot("btype", C256),
+            slot("atype", C272),
+            slot("btype", C272),
             slot("ctype", C1),
-            slot("stype", C260),
+            slot("stype", C276),
         ],
         ignored: T40,
         head: 0,
@@ -11165,12 +12241,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M67)],
+                when: &[Condition::Has(M68)],
                 then: Consequence::Needs(&[Condition::TypeIn(4, T41)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M68), Condition::TypeIn(4, T41)], then: Consequence::Gates(G304) },
+            Rule { when: &[Condition::Has(M69), Condition::TypeIn(4, T41)], then: Consequence::Gates(G324) },
         ],
-        gates: G301,
+        gates: G321,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11179,19 +12255,19 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale{.scale_vec::1X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8k32", C245),
-            slot("row", C231),
-            slot("col", C232),
-            slot("kind::mxf8f6f4", C261),
-            slot("block_scale", C254),
-            optional("scale_vec::1X", C262),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m16n8k32", C261),
+            slot("row", C247),
+            slot("col", C248),
+            slot("kind::mxf8f6f4", C277),
+            slot("block_scale", C270),
+            optional("scale_vec::1X", C278),
             slot("dtype", C1),
-            slot("atype", C246),
-            slot("btype", C246),
+            slot("atype", C262),
+            slot("btype", C262),
             slot("ctype", C1),
-            slot("stype", C257),
+            slot("stype", C273),
         ],
         ignored: T40,
         head: 0,
@@ -11206,7 +12282,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G301,
+        gates: G321,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11215,20 +12291,20 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4.block_scale{.scale_vec::2X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C252),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8k128", C251),
-            slot("row", C231),
-            slot("col", C232),
-            slot("kind::mxf4", C253),
-            slot("block_scale", C254),
-            optional("scale_vec::2X", C255),
+            slot("sp::ordered_metadata", C268),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m16n8k128", C267),
+            slot("row", C247),
+            slot("col", C248),
+            slot("kind::mxf4", C269),
+            slot("block_scale", C270),
+            optional("scale_vec::2X", C271),
             slot("dtype", C1),
-            slot("atype", C256),
-            slot("btype", C256),
+            slot("atype", C272),
+            slot("btype", C272),
             slot("ctype", C1),
-            slot("stype", C257),
+            slot("stype", C273),
         ],
         ignored: T40,
         head: 0,
@@ -11245,7 +12321,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G307,
+        gates: G327,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11254,20 +12330,20 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4nvf4.block_scale.scale_vec_size.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C252),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8k128", C251),
-            slot("row", C231),
-            slot("col", C232),
-            slot("kind::mxf4nvf4", C258),
-            slot("block_scale", C254),
-            slot("scale_vec_size", C259),
+            slot("sp::ordered_metadata", C268),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m16n8k128", C267),
+            slot("row", C247),
+            slot("col", C248),
+            slot("kind::mxf4nvf4", C274),
+            slot("block_scale", C270),
+            slot("scale_vec_size", C275),
             slot("dtype", C1),
-            slot("atype", C256),
-            slot("btype", C256),
+            slot("atype", C272),
+            slot("btype", C272),
             slot("ctype", C1),
-            slot("stype", C260),
+            slot("stype", C276),
         ],
         ignored: T40,
         head: 0,
@@ -11285,12 +12361,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M67)],
+                when: &[Condition::Has(M68)],
                 then: Consequence::Needs(&[Condition::TypeIn(4, T41)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M68), Condition::TypeIn(4, T41)], then: Consequence::Gates(G304) },
+            Rule { when: &[Condition::Has(M69), Condition::TypeIn(4, T41)], then: Consequence::Gates(G324) },
         ],
-        gates: G307,
+        gates: G327,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11299,20 +12375,20 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale{.scale_vec::1X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C252),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8k64", C250),
-            slot("row", C231),
-            slot("col", C232),
-            slot("kind::mxf8f6f4", C261),
-            slot("block_scale", C254),
-            optional("scale_vec::1X", C262),
+            slot("sp::ordered_metadata", C268),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m16n8k64", C266),
+            slot("row", C247),
+            slot("col", C248),
+            slot("kind::mxf8f6f4", C277),
+            slot("block_scale", C270),
+            optional("scale_vec::1X", C278),
             slot("dtype", C1),
-            slot("atype", C246),
-            slot("btype", C246),
+            slot("atype", C262),
+            slot("btype", C262),
             slot("ctype", C1),
-            slot("stype", C257),
+            slot("stype", C273),
         ],
         ignored: T40,
         head: 0,
@@ -11329,7 +12405,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G301,
+        gates: G321,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11337,7 +12413,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mov,
         syntax: "mov.type d<unpack>, a<pack>",
         section: "9.7.9.3",
-        slots: &[slot("type", C263)],
+        slots: &[slot("type", C279)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::MovDestination, Ty::Pick(0)), read("a", Kind::MovSource, Ty::Pick(0))],
@@ -11350,7 +12426,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mov,
         syntax: "mov.vec.type d.vec, a.vec",
         section: "9.7.9.3",
-        slots: &[slot("vec", C42), slot("type", C264)],
+        slots: &[slot("vec", C47), slot("type", C280)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -11358,8 +12434,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M37), Condition::TypeIn(0, T37)],
-            then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
+            when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
+            then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Vector),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -11370,11 +12446,11 @@ pub static FORMS: &[Form] = &[
         syntax: "movmatrix.sync.aligned.m8n8.trans.b16 d:b32, a<reg>:b32",
         section: "9.7.14.5.17",
         slots: &[
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m8n8", C179),
-            slot("trans", C181),
-            slot("b16", C182),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m8n8", C194),
+            slot("trans", C196),
+            slot("b16", C197),
         ],
         ignored: &[],
         head: 0,
@@ -11383,7 +12459,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G308,
+        gates: G328,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MovMatrix),
     },
@@ -11399,7 +12475,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G309) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G329) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -11417,7 +12493,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G310,
+        gates: G330,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
     },
@@ -11433,7 +12509,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G311) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G331) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -11459,7 +12535,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul,
         syntax: "mul{.rn}.bhalf d, a, b",
         section: "9.7.4.3",
-        slots: &[optional("rn", C10), slot("bhalf", C265)],
+        slots: &[optional("rn", C10), slot("bhalf", C281)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11476,7 +12552,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul,
         syntax: "mul.mode.type d, a, b",
         section: "9.7.1.3",
-        slots: &[slot("mode", C191), slot("type", C146)],
+        slots: &[slot("mode", C206), slot("type", C161)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -11493,7 +12569,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul,
         syntax: "mul.wide.type d:wide(type), a, b",
         section: "9.7.1.3",
-        slots: &[slot("wide", C192), slot("type", C193)],
+        slots: &[slot("wide", C207), slot("type", C208)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -11510,7 +12586,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul,
         syntax: "mul.rz.bf16x2.f32x2.f32x2 d, a<reg>:.f32x2, b<reg>:.f32x2",
         section: "9.7.5",
-        slots: &[slot("rz", C18), slot("bf16x2", C19), slot("f32x2", C9), slot("f32x2", C9)],
+        slots: &[slot("rz", C20), slot("bf16x2", C21), slot("f32x2", C9), slot("f32x2", C9)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11519,7 +12595,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G314,
+        gates: G334,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::mul_narrow"),
     },
@@ -11527,7 +12603,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul,
         syntax: "mul.rz.ftz.f16x2.f32x2.f32x2 d, a<reg>:.f32x2, b<reg>:.f32x2",
         section: "9.7.5",
-        slots: &[slot("rz", C18), slot("ftz", C0), slot("f16x2", C20), slot("f32x2", C9), slot("f32x2", C9)],
+        slots: &[slot("rz", C20), slot("ftz", C0), slot("f16x2", C22), slot("f32x2", C9), slot("f32x2", C9)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11536,7 +12612,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G314,
+        gates: G334,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::mul_narrow"),
     },
@@ -11544,7 +12620,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul,
         syntax: "mul.bf16x2.bf16x2.f16x2 d, a<reg>:.bf16x2, b<reg>:.f16x2",
         section: "9.7.5",
-        slots: &[slot("bf16x2", C19), slot("bf16x2", C19), slot("f16x2", C20)],
+        slots: &[slot("bf16x2", C21), slot("bf16x2", C21), slot("f16x2", C22)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11553,7 +12629,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)),
         ],
         rules: &[],
-        gates: G314,
+        gates: G334,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::mul"),
     },
@@ -11561,7 +12637,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul,
         syntax: "mul.f16x2.f16x2.bf16x2 d, a<reg>:.f16x2, b<reg>:.bf16x2",
         section: "9.7.5",
-        slots: &[slot("f16x2", C20), slot("f16x2", C20), slot("bf16x2", C19)],
+        slots: &[slot("f16x2", C22), slot("f16x2", C22), slot("bf16x2", C21)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11570,15 +12646,38 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)),
         ],
         rules: &[],
-        gates: G314,
+        gates: G334,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::mul"),
+    },
+    Form {
+        opcode: Opcode::Mul,
+        syntax: "mul{.rn}{.satfinite}.f8x4.atype.btype d, a<reg>, b<reg>",
+        section: "9.7.5",
+        slots: &[
+            optional("rn", C10),
+            optional("satfinite", C23),
+            slot("f8x4", C24),
+            slot("atype", C25),
+            slot("btype", C25),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Register, Ty::Pick(1)),
+            read("b", Kind::Register, Ty::Pick(2)),
+        ],
+        rules: &[],
+        gates: G335,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("alternate::mul"),
     },
     Form {
         opcode: Opcode::Mul24,
         syntax: "mul24.mode.type d, a, b",
         section: "9.7.1.5",
-        slots: &[slot("mode", C191), slot("type", C148)],
+        slots: &[slot("mode", C206), slot("type", C163)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -11596,30 +12695,30 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce{.weak}{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C266),
-            optional("weak", C166),
-            optional("global", C23),
-            slot("op", C267),
-            slot("type", C268),
+            slot("ld_reduce", C282),
+            optional("weak", C181),
+            optional("global", C28),
+            slot("op", C283),
+            slot("type", C284),
         ],
         ignored: T0,
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Address, Ty::None)],
         rules: &[
             Rule {
-                when: &[Condition::Has(M16)],
+                when: &[Condition::Has(M17)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M7)],
+                when: &[Condition::Has(M8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M9)],
+                when: &[Condition::Has(M10)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Types),
             },
         ],
-        gates: G315,
+        gates: G336,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11628,31 +12727,31 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.relaxed.scope{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C266),
-            slot("relaxed", C206),
-            slot("scope", C26),
-            optional("global", C23),
-            slot("op", C267),
-            slot("type", C268),
+            slot("ld_reduce", C282),
+            slot("relaxed", C222),
+            slot("scope", C31),
+            optional("global", C28),
+            slot("op", C283),
+            slot("type", C284),
         ],
         ignored: T0,
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Address, Ty::None)],
         rules: &[
             Rule {
-                when: &[Condition::Has(M16)],
+                when: &[Condition::Has(M17)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M7)],
+                when: &[Condition::Has(M8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M9)],
+                when: &[Condition::Has(M10)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Types),
             },
         ],
-        gates: G315,
+        gates: G336,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11661,31 +12760,31 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.acquire.scope{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C266),
-            slot("acquire", C58),
-            slot("scope", C26),
-            optional("global", C23),
-            slot("op", C267),
-            slot("type", C268),
+            slot("ld_reduce", C282),
+            slot("acquire", C63),
+            slot("scope", C31),
+            optional("global", C28),
+            slot("op", C283),
+            slot("type", C284),
         ],
         ignored: T0,
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Address, Ty::None)],
         rules: &[
             Rule {
-                when: &[Condition::Has(M16)],
+                when: &[Condition::Has(M17)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M7)],
+                when: &[Condition::Has(M8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M9)],
+                when: &[Condition::Has(M10)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Types),
             },
         ],
-        gates: G315,
+        gates: G336,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11694,13 +12793,13 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce{.weak}{.global}.op{.acc}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C266),
-            optional("weak", C166),
-            optional("global", C23),
-            slot("op", C269),
-            optional("acc", C270),
-            optional("wide_vec", C44),
-            slot("type", C271),
+            slot("ld_reduce", C282),
+            optional("weak", C181),
+            optional("global", C28),
+            slot("op", C285),
+            optional("acc", C286),
+            optional("wide_vec", C49),
+            slot("type", C287),
         ],
         ignored: T0,
         head: 1,
@@ -11709,49 +12808,49 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G322) },
+            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G343) },
             Rule {
-                when: &[Condition::Has(M69)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M69)),
+                when: &[Condition::Has(M70)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M70)),
             },
             Rule {
-                when: &[Condition::Has(M69)],
-                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Illegal(M69)),
+                when: &[Condition::Has(M70)],
+                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M70)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T16)],
-                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M70)),
+                when: &[Condition::Has(M71)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M71)),
             },
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Illegal(M70)),
+                when: &[Condition::Has(M71)],
+                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M71)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T45)],
-                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T46)],
-                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M8)),
+                when: &[Condition::Has(M9)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M36)],
+                when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M7)],
+                when: &[Condition::Has(M8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Types),
             },
         ],
-        gates: G315,
+        gates: G336,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11760,14 +12859,14 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.relaxed.scope{.global}.op{.acc}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C266),
-            slot("relaxed", C206),
-            slot("scope", C26),
-            optional("global", C23),
-            slot("op", C269),
-            optional("acc", C270),
-            optional("wide_vec", C44),
-            slot("type", C271),
+            slot("ld_reduce", C282),
+            slot("relaxed", C222),
+            slot("scope", C31),
+            optional("global", C28),
+            slot("op", C285),
+            optional("acc", C286),
+            optional("wide_vec", C49),
+            slot("type", C287),
         ],
         ignored: T0,
         head: 1,
@@ -11776,49 +12875,49 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G322) },
+            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G343) },
             Rule {
-                when: &[Condition::Has(M69)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M69)),
+                when: &[Condition::Has(M70)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M70)),
             },
             Rule {
-                when: &[Condition::Has(M69)],
-                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Illegal(M69)),
+                when: &[Condition::Has(M70)],
+                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M70)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T16)],
-                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M70)),
+                when: &[Condition::Has(M71)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M71)),
             },
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Illegal(M70)),
+                when: &[Condition::Has(M71)],
+                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M71)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T45)],
-                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T46)],
-                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M8)),
+                when: &[Condition::Has(M9)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M36)],
+                when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M7)],
+                when: &[Condition::Has(M8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Types),
             },
         ],
-        gates: G315,
+        gates: G336,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11827,14 +12926,14 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.acquire.scope{.global}.op{.acc}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C266),
-            slot("acquire", C58),
-            slot("scope", C26),
-            optional("global", C23),
-            slot("op", C269),
-            optional("acc", C270),
-            optional("wide_vec", C44),
-            slot("type", C271),
+            slot("ld_reduce", C282),
+            slot("acquire", C63),
+            slot("scope", C31),
+            optional("global", C28),
+            slot("op", C285),
+            optional("acc", C286),
+            optional("wide_vec", C49),
+            slot("type", C287),
         ],
         ignored: T0,
         head: 1,
@@ -11843,49 +12942,49 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G322) },
+            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G343) },
             Rule {
-                when: &[Condition::Has(M69)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M69)),
+                when: &[Condition::Has(M70)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M70)),
             },
             Rule {
-                when: &[Condition::Has(M69)],
-                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Illegal(M69)),
+                when: &[Condition::Has(M70)],
+                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M70)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T16)],
-                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M70)),
+                when: &[Condition::Has(M71)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M71)),
             },
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Illegal(M70)),
+                when: &[Condition::Has(M71)],
+                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M71)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T45)],
-                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T46)],
-                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M8)),
+                when: &[Condition::Has(M9)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M36)],
+                when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M7)],
+                when: &[Condition::Has(M8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Types),
             },
         ],
-        gates: G315,
+        gates: G336,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -11894,11 +12993,11 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st{.weak}{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C272),
-            optional("weak", C166),
-            optional("global", C23),
-            optional("wide_vec", C44),
-            slot("type", C273),
+            slot("st", C288),
+            optional("weak", C181),
+            optional("global", C28),
+            optional("wide_vec", C49),
+            slot("type", C289),
         ],
         ignored: T0,
         head: 1,
@@ -11909,26 +13008,26 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(0, T45)],
-                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T46)],
-                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M8)),
+                when: &[Condition::Has(M9)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M36)],
+                when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T16)],
-                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
         ],
-        gates: G323,
+        gates: G344,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -11937,12 +13036,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st.relaxed.scope{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C272),
-            slot("relaxed", C206),
-            slot("scope", C26),
-            optional("global", C23),
-            optional("wide_vec", C44),
-            slot("type", C273),
+            slot("st", C288),
+            slot("relaxed", C222),
+            slot("scope", C31),
+            optional("global", C28),
+            optional("wide_vec", C49),
+            slot("type", C289),
         ],
         ignored: T0,
         head: 1,
@@ -11953,26 +13052,26 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(0, T45)],
-                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T46)],
-                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M8)),
+                when: &[Condition::Has(M9)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M36)],
+                when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T16)],
-                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
         ],
-        gates: G323,
+        gates: G344,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -11981,12 +13080,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st.release.scope{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C272),
-            slot("release", C153),
-            slot("scope", C26),
-            optional("global", C23),
-            optional("wide_vec", C44),
-            slot("type", C273),
+            slot("st", C288),
+            slot("release", C168),
+            slot("scope", C31),
+            optional("global", C28),
+            optional("wide_vec", C49),
+            slot("type", C289),
         ],
         ignored: T0,
         head: 1,
@@ -11997,26 +13096,26 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(0, T45)],
-                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T46)],
-                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M8)),
+                when: &[Condition::Has(M9)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M36)],
+                when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T16)],
-                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
         ],
-        gates: G323,
+        gates: G344,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -12025,11 +13124,11 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.red{.global}.op{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("red", C49),
-            optional("global", C23),
-            slot("op", C267),
-            optional("wide_vec", C44),
-            slot("type", C274),
+            slot("red", C54),
+            optional("global", C28),
+            slot("op", C283),
+            optional("wide_vec", C49),
+            slot("type", C290),
         ],
         ignored: T0,
         head: 1,
@@ -12039,35 +13138,35 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Illegal(M8)),
+                when: &[Condition::Has(M9)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M36)],
+                when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M7), Condition::TypeIn(0, T51)],
-                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
+                when: &[Condition::Has(M8), Condition::TypeIn(0, T51)],
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T16)],
-                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M16)],
+                when: &[Condition::Has(M17)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M7)],
+                when: &[Condition::Has(M8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T52)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M9)],
+                when: &[Condition::Has(M10)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Types),
             },
         ],
-        gates: G324,
+        gates: G345,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -12076,13 +13175,13 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.red.relaxed.scope{.global}.op{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("red", C49),
-            slot("relaxed", C206),
-            slot("scope", C26),
-            optional("global", C23),
-            slot("op", C267),
-            optional("wide_vec", C44),
-            slot("type", C274),
+            slot("red", C54),
+            slot("relaxed", C222),
+            slot("scope", C31),
+            optional("global", C28),
+            slot("op", C283),
+            optional("wide_vec", C49),
+            slot("type", C290),
         ],
         ignored: T0,
         head: 1,
@@ -12092,35 +13191,35 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Illegal(M8)),
+                when: &[Condition::Has(M9)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M36)],
+                when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M7), Condition::TypeIn(0, T51)],
-                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
+                when: &[Condition::Has(M8), Condition::TypeIn(0, T51)],
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T16)],
-                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M16)],
+                when: &[Condition::Has(M17)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M7)],
+                when: &[Condition::Has(M8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T52)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M9)],
+                when: &[Condition::Has(M10)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Types),
             },
         ],
-        gates: G324,
+        gates: G345,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -12129,13 +13228,13 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.red.release.scope{.global}.op{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("red", C49),
-            slot("release", C153),
-            slot("scope", C26),
-            optional("global", C23),
-            slot("op", C267),
-            optional("wide_vec", C44),
-            slot("type", C274),
+            slot("red", C54),
+            slot("release", C168),
+            slot("scope", C31),
+            optional("global", C28),
+            slot("op", C283),
+            optional("wide_vec", C49),
+            slot("type", C290),
         ],
         ignored: T0,
         head: 1,
@@ -12145,35 +13244,35 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Illegal(M8)),
+                when: &[Condition::Has(M9)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M36)],
+                when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M7), Condition::TypeIn(0, T51)],
-                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
+                when: &[Condition::Has(M8), Condition::TypeIn(0, T51)],
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T16)],
-                then: Consequence::Needs(&[Condition::Has(M8)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M16)],
+                when: &[Condition::Has(M17)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M7)],
+                when: &[Condition::Has(M8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T52)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M9)],
+                when: &[Condition::Has(M10)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Types),
             },
         ],
-        gates: G324,
+        gates: G345,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -12181,12 +13280,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Nanosleep,
         syntax: "nanosleep.u32 a:u32",
         section: "9.7.19.2",
-        slots: &[slot("u32", C40)],
+        slots: &[slot("u32", C45)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Source, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G325,
+        gates: G346,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Nanosleep),
     },
@@ -12224,7 +13323,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G326) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G347) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::neg"),
@@ -12256,10 +13355,23 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::neg"),
     },
     Form {
+        opcode: Opcode::Neg,
+        syntax: "neg.s8x4 d, a<reg>",
+        section: "9.7.1.11",
+        slots: &[slot("s8x4", C217)],
+        ignored: T0,
+        head: 0,
+        operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Register, Ty::Pick(0))],
+        rules: &[],
+        gates: G348,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("integer::neg"),
+    },
+    Form {
         opcode: Opcode::Not,
         syntax: "not.logical d, a",
         section: "9.7.8.4",
-        slots: &[slot("logical", C22)],
+        slots: &[slot("logical", C27)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -12272,7 +13384,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Or,
         syntax: "or.logical d, a, b",
         section: "9.7.8.2",
-        slots: &[slot("logical", C22)],
+        slots: &[slot("logical", C27)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12294,7 +13406,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 15)],
         rules: &[],
-        gates: G327,
+        gates: G349,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -12302,12 +13414,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Pmevent,
         syntax: "pmevent.mask a<imm 0..65535>:u32",
         section: "9.7.19.3",
-        slots: &[slot("mask", C275)],
+        slots: &[slot("mask", C291)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 65535)],
         rules: &[],
-        gates: G328,
+        gates: G350,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -12315,12 +13427,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Popc,
         syntax: "popc.type d:u32, a",
         section: "9.7.1.14",
-        slots: &[slot("type", C30)],
+        slots: &[slot("type", C35)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G329,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::popc"),
     },
@@ -12328,12 +13440,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prefetch,
         syntax: "prefetch{.space}.level [a]",
         section: "9.7.9.15",
-        slots: &[optional("space", C276), slot("level", C277)],
+        slots: &[optional("space", C292), slot("level", C293)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G330,
+        gates: G352,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -12341,12 +13453,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prefetch,
         syntax: "prefetch{.global}.priority [a]",
         section: "9.7.9.15",
-        slots: &[optional("global", C23), slot("priority", C278)],
+        slots: &[optional("global", C28), slot("priority", C294)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G330,
+        gates: G352,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -12354,12 +13466,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prefetch,
         syntax: "prefetch{.tensormap_space}.tensormap [a]",
         section: "9.7.9.15",
-        slots: &[optional("tensormap_space", C279), slot("tensormap", C280)],
+        slots: &[optional("tensormap_space", C295), slot("tensormap", C296)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G330,
+        gates: G352,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -12367,12 +13479,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prefetchu,
         syntax: "prefetchu.L1 [a]",
         section: "9.7.9.15",
-        slots: &[slot("L1", C281)],
+        slots: &[slot("L1", C297)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G333,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -12380,7 +13492,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prmt,
         syntax: "prmt.b32{.mode} d, a, b, c",
         section: "9.7.9.7",
-        slots: &[slot("b32", C6), optional("mode", C282)],
+        slots: &[slot("b32", C6), optional("mode", C298)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12390,7 +13502,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G334,
+        gates: G356,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::prmt"),
     },
@@ -12398,11 +13510,11 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Rcp,
         syntax: "rcp.approx{.ftz}.f32 d, a",
         section: "9.7.3.13",
-        slots: &[slot("approx", C77), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C85), optional("ftz", C0), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G335) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G357) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
@@ -12416,8 +13528,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G336) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G337) },
+            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G358) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G359) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -12431,7 +13543,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M32)], then: Consequence::Gates(G338) }],
+        rules: &[Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G360) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -12440,12 +13552,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Rcp,
         syntax: "rcp.approx.ftz.f64 d, a",
         section: "9.7.3.14",
-        slots: &[slot("approx", C77), slot("ftz", C0), slot("f64", C2)],
+        slots: &[slot("approx", C85), slot("ftz", C0), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G339,
+        gates: G361,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
     },
@@ -12454,12 +13566,12 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.bitwise{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C283),
-            optional("scope", C26),
-            optional("atom_space", C27),
-            slot("bitwise", C28),
-            optional("cache_hint", C29),
-            slot("type", C30),
+            optional("red_sem", C299),
+            optional("scope", C31),
+            optional("atom_space", C32),
+            slot("bitwise", C33),
+            optional("cache_hint", C34),
+            slot("type", C35),
         ],
         ignored: T0,
         head: 0,
@@ -12470,16 +13582,16 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
-            Rule { when: &[Condition::TypeIn(0, T3)], then: Consequence::Gates(G32) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::TypeIn(0, T3)], then: Consequence::Gates(G36) },
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
+                when: &[Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G340,
+        gates: G362,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12488,12 +13600,12 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C283),
-            optional("scope", C26),
-            optional("atom_space", C27),
-            slot("add", C35),
-            optional("cache_hint", C29),
-            slot("type", C36),
+            optional("red_sem", C299),
+            optional("scope", C31),
+            optional("atom_space", C32),
+            slot("add", C40),
+            optional("cache_hint", C34),
+            slot("type", C41),
         ],
         ignored: T0,
         head: 0,
@@ -12504,18 +13616,18 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
-            Rule { when: &[Condition::TypeIn(0, T6)], then: Consequence::Gates(G39) },
-            Rule { when: &[Condition::TypeIn(0, T7), Condition::Has(M5)], then: Consequence::Gates(G35) },
-            Rule { when: &[Condition::TypeIn(0, T7), Condition::Has(M3)], then: Consequence::Gates(G36) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::TypeIn(0, T6)], then: Consequence::Gates(G43) },
+            Rule { when: &[Condition::TypeIn(0, T7), Condition::Has(M6)], then: Consequence::Gates(G39) },
+            Rule { when: &[Condition::TypeIn(0, T7), Condition::Has(M4)], then: Consequence::Gates(G40) },
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
+                when: &[Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G340,
+        gates: G362,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12524,12 +13636,12 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add{.noftz}{.cache_hint}.f32 [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C283),
-            optional("scope", C26),
-            optional("atom_space", C27),
-            slot("add", C35),
-            optional("noftz", C37),
-            optional("cache_hint", C29),
+            optional("red_sem", C299),
+            optional("scope", C31),
+            optional("atom_space", C32),
+            slot("add", C40),
+            optional("noftz", C42),
+            optional("cache_hint", C34),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -12541,16 +13653,16 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G341) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G363) },
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
+                when: &[Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G342,
+        gates: G364,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12559,13 +13671,13 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add.noftz{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C283),
-            optional("scope", C26),
-            optional("atom_space", C27),
-            slot("add", C35),
-            slot("noftz", C37),
-            optional("cache_hint", C29),
-            slot("type", C38),
+            optional("red_sem", C299),
+            optional("scope", C31),
+            optional("atom_space", C32),
+            slot("add", C40),
+            slot("noftz", C42),
+            optional("cache_hint", C34),
+            slot("type", C43),
         ],
         ignored: T0,
         head: 0,
@@ -12576,15 +13688,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
+                when: &[Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G340,
+        gates: G362,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12593,12 +13705,12 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.step{.cache_hint}.u32 [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C283),
-            optional("scope", C26),
-            optional("atom_space", C27),
-            slot("step", C39),
-            optional("cache_hint", C29),
-            slot("u32", C40),
+            optional("red_sem", C299),
+            optional("scope", C31),
+            optional("atom_space", C32),
+            slot("step", C44),
+            optional("cache_hint", C34),
+            slot("u32", C45),
         ],
         ignored: T0,
         head: 0,
@@ -12609,15 +13721,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
+                when: &[Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G340,
+        gates: G362,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12626,12 +13738,12 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.minmax{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C283),
-            optional("scope", C26),
-            optional("atom_space", C27),
-            slot("minmax", C41),
-            optional("cache_hint", C29),
-            slot("type", C15),
+            optional("red_sem", C299),
+            optional("scope", C31),
+            optional("atom_space", C32),
+            slot("minmax", C46),
+            optional("cache_hint", C34),
+            slot("type", C17),
         ],
         ignored: T0,
         head: 0,
@@ -12642,16 +13754,16 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
-            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G32) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G36) },
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
+                when: &[Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G340,
+        gates: G362,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12660,13 +13772,13 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.add{.noftz}{.cache_hint}.vec.f32 [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C283),
-            optional("scope", C26),
-            optional("global", C23),
-            slot("add", C35),
-            optional("noftz", C37),
-            optional("cache_hint", C29),
-            slot("vec", C42),
+            optional("red_sem", C299),
+            optional("scope", C31),
+            optional("global", C28),
+            slot("add", C40),
+            optional("noftz", C42),
+            optional("cache_hint", C34),
+            slot("vec", C47),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -12678,14 +13790,14 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
-            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G45) },
-            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G343) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G341) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G49) },
+            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G365) },
+            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G363) },
         ],
-        gates: G340,
+        gates: G362,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12694,14 +13806,14 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C283),
-            optional("scope", C26),
-            optional("global", C23),
-            slot("op", C43),
-            slot("noftz", C37),
-            optional("cache_hint", C29),
-            slot("vec", C44),
-            slot("type", C45),
+            optional("red_sem", C299),
+            optional("scope", C31),
+            optional("global", C28),
+            slot("op", C48),
+            slot("noftz", C42),
+            optional("cache_hint", C34),
+            slot("vec", C49),
+            slot("type", C50),
         ],
         ignored: T0,
         head: 0,
@@ -12712,15 +13824,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
-            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G45) },
-            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G343) },
-            Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T8)], then: Consequence::Gates(G38) },
-            Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T9)], then: Consequence::Gates(G47) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G49) },
+            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G365) },
+            Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T8)], then: Consequence::Gates(G42) },
+            Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T9)], then: Consequence::Gates(G51) },
         ],
-        gates: G340,
+        gates: G362,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12729,14 +13841,14 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C283),
-            optional("scope", C26),
-            optional("global", C23),
-            slot("op", C43),
-            slot("noftz", C37),
-            optional("cache_hint", C29),
-            slot("vec", C42),
-            slot("type", C17),
+            optional("red_sem", C299),
+            optional("scope", C31),
+            optional("global", C28),
+            slot("op", C48),
+            slot("noftz", C42),
+            optional("cache_hint", C34),
+            slot("vec", C47),
+            slot("type", C19),
         ],
         ignored: T0,
         head: 0,
@@ -12747,15 +13859,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G31) },
-            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G45) },
-            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G343) },
-            Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T10)], then: Consequence::Gates(G42) },
-            Rule { when: &[Condition::Has(M9), Condition::TypeIn(0, T11)], then: Consequence::Gates(G47) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G49) },
+            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G365) },
+            Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T10)], then: Consequence::Gates(G46) },
+            Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T11)], then: Consequence::Gates(G51) },
         ],
-        gates: G340,
+        gates: G362,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12764,13 +13876,13 @@ pub static FORMS: &[Form] = &[
         syntax: "red.async.relaxed.cluster{.shared::cluster}.bulk_mbarrier.reduction.type [a], b, [mbar]",
         section: "9.7.13.8",
         slots: &[
-            slot("async", C65),
-            slot("relaxed", C206),
-            slot("cluster", C55),
-            optional("shared::cluster", C90),
-            slot("bulk_mbarrier", C67),
-            slot("reduction", C95),
-            slot("type", C284),
+            slot("async", C73),
+            slot("relaxed", C222),
+            slot("cluster", C60),
+            optional("shared::cluster", C99),
+            slot("bulk_mbarrier", C75),
+            slot("reduction", C104),
+            slot("type", C300),
         ],
         ignored: &[],
         head: 1,
@@ -12781,23 +13893,23 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M16)],
+                when: &[Condition::Has(M17)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M17)],
+                when: &[Condition::Has(M18)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M7)],
+                when: &[Condition::Has(M8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M9)],
+                when: &[Condition::Has(M10)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
             },
         ],
-        gates: G344,
+        gates: G366,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreAsync),
     },
@@ -12806,26 +13918,26 @@ pub static FORMS: &[Form] = &[
         syntax: "red.async{.mmio}.release.async_scope{.global}.add.type [a], b",
         section: "9.7.13.8",
         slots: &[
-            slot("async", C65),
-            optional("mmio", C174),
-            slot("release", C153),
-            slot("async_scope", C285),
-            optional("global", C23),
-            slot("add", C35),
-            slot("type", C15),
+            slot("async", C73),
+            optional("mmio", C189),
+            slot("release", C168),
+            slot("async_scope", C301),
+            optional("global", C28),
+            slot("add", C40),
+            slot("type", C17),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G367) },
             Rule {
-                when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::Has(M72)], Fault::Illegal(M71)),
+                when: &[Condition::Has(M72)],
+                then: Consequence::Needs(&[Condition::Has(M73)], Fault::Illegal(M72)),
             },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G346) },
+            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G368) },
         ],
-        gates: G344,
+        gates: G366,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -12833,7 +13945,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Redux,
         syntax: "redux.sync.op.type d, a, membermask:b32",
         section: "9.7.13.12",
-        slots: &[slot("sync", C47), slot("op", C43), slot("type", C148)],
+        slots: &[slot("sync", C52), slot("op", C48), slot("type", C163)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12842,7 +13954,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G347,
+        gates: G369,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -12850,7 +13962,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Redux,
         syntax: "redux.sync.bitwise.b32 d, a, membermask:b32",
         section: "9.7.13.12",
-        slots: &[slot("sync", C47), slot("bitwise", C28), slot("b32", C6)],
+        slots: &[slot("sync", C52), slot("bitwise", C33), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12859,7 +13971,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G347,
+        gates: G369,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -12868,10 +13980,10 @@ pub static FORMS: &[Form] = &[
         syntax: "redux.sync.op{.abs}{.NaN}.f32 d, a, membermask:b32",
         section: "9.7.13.12",
         slots: &[
-            slot("sync", C47),
-            slot("op", C41),
-            optional("abs", C199),
-            optional("NaN", C197),
+            slot("sync", C52),
+            slot("op", C46),
+            optional("abs", C213),
+            optional("NaN", C211),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -12882,7 +13994,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G348,
+        gates: G370,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -12890,7 +14002,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Rem,
         syntax: "rem.type d, a, b",
         section: "9.7.1.9",
-        slots: &[slot("type", C146)],
+        slots: &[slot("type", C161)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12907,7 +14019,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Ret,
         syntax: "ret{.uni}",
         section: "9.7.12.6",
-        slots: &[optional("uni", C62)],
+        slots: &[optional("uni", C67)],
         ignored: &[],
         head: 0,
         operands: &[],
@@ -12920,11 +14032,11 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Rsqrt,
         syntax: "rsqrt.approx{.ftz}.f32 d, a",
         section: "9.7.3.16",
-        slots: &[slot("approx", C77), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C85), optional("ftz", C0), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G349) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G371) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
@@ -12933,11 +14045,11 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Rsqrt,
         syntax: "rsqrt.approx.f64 d, a",
         section: "9.7.3.16",
-        slots: &[slot("approx", C77), slot("f64", C2)],
+        slots: &[slot("approx", C85), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G349) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G371) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
@@ -12946,12 +14058,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Rsqrt,
         syntax: "rsqrt.approx.ftz.f64 d, a",
         section: "9.7.3.17",
-        slots: &[slot("approx", C77), slot("ftz", C0), slot("f64", C2)],
+        slots: &[slot("approx", C85), slot("ftz", C0), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G350,
+        gates: G372,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
     },
@@ -12959,7 +14071,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sad,
         syntax: "sad.type d, a, b, c",
         section: "9.7.1.7",
-        slots: &[slot("type", C146)],
+        slots: &[slot("type", C161)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12977,7 +14089,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Selp,
         syntax: "selp.type d, a, b, {!}c",
         section: "9.7.6.3",
-        slots: &[slot("type", C264)],
+        slots: &[slot("type", C280)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12995,7 +14107,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.stype d, a, b",
         section: "9.7.6.1",
-        slots: &[slot("CmpOp", C286), optional("ftz", C0), slot("dtype", C287), slot("stype", C264)],
+        slots: &[slot("CmpOp", C302), optional("ftz", C0), slot("dtype", C303), slot("stype", C280)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13009,15 +14121,15 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M26)),
             },
             Rule {
-                when: &[Condition::Has(M73)],
+                when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M74)],
+                when: &[Condition::Has(M75)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T55)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M75)],
+                when: &[Condition::Has(M76)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T56)], Fault::Comparison),
             },
         ],
@@ -13030,11 +14142,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.stype d, a, b, {!}c",
         section: "9.7.6.1",
         slots: &[
-            slot("CmpOp", C286),
-            slot("BoolOp", C28),
+            slot("CmpOp", C302),
+            slot("BoolOp", C33),
             optional("ftz", C0),
-            slot("dtype", C287),
-            slot("stype", C264),
+            slot("dtype", C303),
+            slot("stype", C280),
         ],
         ignored: T0,
         head: 0,
@@ -13050,15 +14162,15 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M26)),
             },
             Rule {
-                when: &[Condition::Has(M73)],
+                when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M74)],
+                when: &[Condition::Has(M75)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T55)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M75)],
+                when: &[Condition::Has(M76)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T56)], Fault::Comparison),
             },
         ],
@@ -13070,7 +14182,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.type d, a<reg>, b<reg>",
         section: "9.7.6.1",
-        slots: &[slot("CmpOp", C286), slot("type", C288)],
+        slots: &[slot("CmpOp", C302), slot("type", C304)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13080,15 +14192,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M73)],
+                when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T57)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::HasNot(M75)], Fault::Comparison),
+                when: &[Condition::Has(M76)],
+                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
             },
         ],
-        gates: G351,
+        gates: G373,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("compare::set"),
     },
@@ -13096,7 +14208,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.f16.stype d, a, b",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C286), optional("ftz", C0), slot("f16", C124), slot("stype", C289)],
+        slots: &[slot("CmpOp", C302), optional("ftz", C0), slot("f16", C133), slot("stype", C305)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13110,15 +14222,15 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T58)], Fault::Illegal(M26)),
             },
             Rule {
-                when: &[Condition::Has(M73)],
+                when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M74)],
+                when: &[Condition::Has(M75)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T59)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M75)],
+                when: &[Condition::Has(M76)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T60)], Fault::Comparison),
             },
         ],
@@ -13131,11 +14243,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.f16.stype d, a, b, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C286),
-            slot("BoolOp", C28),
+            slot("CmpOp", C302),
+            slot("BoolOp", C33),
             optional("ftz", C0),
-            slot("f16", C124),
-            slot("stype", C289),
+            slot("f16", C133),
+            slot("stype", C305),
         ],
         ignored: T0,
         head: 0,
@@ -13151,15 +14263,15 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T58)], Fault::Illegal(M26)),
             },
             Rule {
-                when: &[Condition::Has(M73)],
+                when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M74)],
+                when: &[Condition::Has(M75)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T59)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M75)],
+                when: &[Condition::Has(M76)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T60)], Fault::Comparison),
             },
         ],
@@ -13171,7 +14283,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.bf16.stype d, a, b",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C286), slot("bf16", C125), slot("stype", C290)],
+        slots: &[slot("CmpOp", C302), slot("bf16", C134), slot("stype", C306)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13181,19 +14293,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M73)],
+                when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M74)],
+                when: &[Condition::Has(M75)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T61)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M75)],
+                when: &[Condition::Has(M76)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T62)], Fault::Comparison),
             },
         ],
-        gates: G352,
+        gates: G374,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -13201,7 +14313,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.bf16.stype d, a, b, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C286), slot("BoolOp", C28), slot("bf16", C125), slot("stype", C290)],
+        slots: &[slot("CmpOp", C302), slot("BoolOp", C33), slot("bf16", C134), slot("stype", C306)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13212,19 +14324,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M73)],
+                when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M74)],
+                when: &[Condition::Has(M75)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T61)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M75)],
+                when: &[Condition::Has(M76)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T62)], Fault::Comparison),
             },
         ],
-        gates: G352,
+        gates: G374,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -13232,7 +14344,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.f16 d, a:f16, b:f16",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C286), optional("ftz", C0), slot("dtype", C291), slot("f16", C124)],
+        slots: &[slot("CmpOp", C302), optional("ftz", C0), slot("dtype", C307), slot("f16", C133)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13241,10 +14353,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F16)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M73)],
-            then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
+            when: &[Condition::Has(M74)],
+            then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
-        gates: G353,
+        gates: G375,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -13253,11 +14365,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16 d, a:f16, b:f16, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C286),
-            slot("BoolOp", C28),
+            slot("CmpOp", C302),
+            slot("BoolOp", C33),
             optional("ftz", C0),
-            slot("dtype", C291),
-            slot("f16", C124),
+            slot("dtype", C307),
+            slot("f16", C133),
         ],
         ignored: T0,
         head: 0,
@@ -13268,10 +14380,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M73)],
-            then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
+            when: &[Condition::Has(M74)],
+            then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
-        gates: G353,
+        gates: G375,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -13279,7 +14391,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.dtype.bf16 d, a:bf16, b:bf16",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C286), slot("dtype", C291), slot("bf16", C125)],
+        slots: &[slot("CmpOp", C302), slot("dtype", C307), slot("bf16", C134)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13288,10 +14400,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::Bf16)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M73)],
-            then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
+            when: &[Condition::Has(M74)],
+            then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
-        gates: G352,
+        gates: G374,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -13299,7 +14411,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.dtype.bf16 d, a:bf16, b:bf16, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C286), slot("BoolOp", C28), slot("dtype", C291), slot("bf16", C125)],
+        slots: &[slot("CmpOp", C302), slot("BoolOp", C33), slot("dtype", C307), slot("bf16", C134)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13309,10 +14421,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M73)],
-            then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
+            when: &[Condition::Has(M74)],
+            then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
-        gates: G352,
+        gates: G374,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -13320,7 +14432,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C286), optional("ftz", C0), slot("dtype", C292), slot("f16x2", C20)],
+        slots: &[slot("CmpOp", C302), optional("ftz", C0), slot("dtype", C308), slot("f16x2", C22)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13330,10 +14442,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
+                when: &[Condition::Has(M74)],
+                then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T19)], then: Consequence::Gates(G354) },
+            Rule { when: &[Condition::TypeIn(0, T19)], then: Consequence::Gates(G376) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -13344,11 +14456,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C286),
-            slot("BoolOp", C28),
+            slot("CmpOp", C302),
+            slot("BoolOp", C33),
             optional("ftz", C0),
-            slot("dtype", C292),
-            slot("f16x2", C20),
+            slot("dtype", C308),
+            slot("f16x2", C22),
         ],
         ignored: T0,
         head: 0,
@@ -13360,10 +14472,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
+                when: &[Condition::Has(M74)],
+                then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T19)], then: Consequence::Gates(G354) },
+            Rule { when: &[Condition::TypeIn(0, T19)], then: Consequence::Gates(G376) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -13373,7 +14485,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C286), slot("dtype", C293), slot("bf16x2", C19)],
+        slots: &[slot("CmpOp", C302), slot("dtype", C309), slot("bf16x2", C21)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13382,10 +14494,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::Bf16x2)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M73)],
-            then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
+            when: &[Condition::Has(M74)],
+            then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
-        gates: G355,
+        gates: G377,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -13393,7 +14505,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C286), slot("BoolOp", C28), slot("dtype", C293), slot("bf16x2", C19)],
+        slots: &[slot("CmpOp", C302), slot("BoolOp", C33), slot("dtype", C309), slot("bf16x2", C21)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13403,10 +14515,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M73)],
-            then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
+            when: &[Condition::Has(M74)],
+            then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
-        gates: G355,
+        gates: G377,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -13414,7 +14526,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setmaxnreg,
         syntax: "setmaxnreg.action.sync.aligned.u32 a<imm 24..256>",
         section: "9.7.19.5",
-        slots: &[slot("action", C294), slot("sync", C47), slot("aligned", C54), slot("u32", C40)],
+        slots: &[slot("action", C310), slot("sync", C52), slot("aligned", C59), slot("u32", C45)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Immediate, Ty::Pick(0)).range(24, 256)],
@@ -13427,7 +14539,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.type p[|q], a, b",
         section: "9.7.6.2",
-        slots: &[slot("CmpOp", C286), optional("ftz", C0), slot("type", C264)],
+        slots: &[slot("CmpOp", C302), optional("ftz", C0), slot("type", C280)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13441,15 +14553,15 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Illegal(M26)),
             },
             Rule {
-                when: &[Condition::Has(M73)],
+                when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T54)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M74)],
+                when: &[Condition::Has(M75)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T55)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M75)],
+                when: &[Condition::Has(M76)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T56)], Fault::Comparison),
             },
         ],
@@ -13461,7 +14573,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.type p[|q], a, b, {!}c",
         section: "9.7.6.2",
-        slots: &[slot("CmpOp", C286), slot("BoolOp", C28), optional("ftz", C0), slot("type", C264)],
+        slots: &[slot("CmpOp", C302), slot("BoolOp", C33), optional("ftz", C0), slot("type", C280)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13476,15 +14588,15 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Illegal(M26)),
             },
             Rule {
-                when: &[Condition::Has(M73)],
+                when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T54)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M74)],
+                when: &[Condition::Has(M75)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T55)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M75)],
+                when: &[Condition::Has(M76)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T56)], Fault::Comparison),
             },
         ],
@@ -13496,7 +14608,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.f16 p, a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C286), optional("ftz", C0), slot("f16", C124)],
+        slots: &[slot("CmpOp", C302), optional("ftz", C0), slot("f16", C133)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13505,8 +14617,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M73)],
-            then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
+            when: &[Condition::Has(M74)],
+            then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -13516,7 +14628,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16 p, a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C286), slot("BoolOp", C28), optional("ftz", C0), slot("f16", C124)],
+        slots: &[slot("CmpOp", C302), slot("BoolOp", C33), optional("ftz", C0), slot("f16", C133)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13526,8 +14638,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M73)],
-            then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
+            when: &[Condition::Has(M74)],
+            then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -13537,7 +14649,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.f16x2 p[|q], a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C286), optional("ftz", C0), slot("f16x2", C20)],
+        slots: &[slot("CmpOp", C302), optional("ftz", C0), slot("f16x2", C22)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13546,8 +14658,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M73)],
-            then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
+            when: &[Condition::Has(M74)],
+            then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -13557,7 +14669,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C286), slot("BoolOp", C28), optional("ftz", C0), slot("f16x2", C20)],
+        slots: &[slot("CmpOp", C302), slot("BoolOp", C33), optional("ftz", C0), slot("f16x2", C22)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13567,8 +14679,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M73)],
-            then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
+            when: &[Condition::Has(M74)],
+            then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -13578,7 +14690,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.bf16 p, a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C286), slot("bf16", C125)],
+        slots: &[slot("CmpOp", C302), slot("bf16", C134)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13587,10 +14699,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M73)],
-            then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
+            when: &[Condition::Has(M74)],
+            then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
-        gates: G358,
+        gates: G380,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -13598,7 +14710,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp.bf16 p, a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C286), slot("BoolOp", C28), slot("bf16", C125)],
+        slots: &[slot("CmpOp", C302), slot("BoolOp", C33), slot("bf16", C134)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13608,10 +14720,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M73)],
-            then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
+            when: &[Condition::Has(M74)],
+            then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
-        gates: G358,
+        gates: G380,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -13619,7 +14731,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.bf16x2 p[|q], a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C286), slot("bf16x2", C19)],
+        slots: &[slot("CmpOp", C302), slot("bf16x2", C21)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13628,10 +14740,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M73)],
-            then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
+            when: &[Condition::Has(M74)],
+            then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
-        gates: G359,
+        gates: G381,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -13639,7 +14751,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp.bf16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C286), slot("BoolOp", C28), slot("bf16x2", C19)],
+        slots: &[slot("CmpOp", C302), slot("BoolOp", C33), slot("bf16x2", C21)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13649,10 +14761,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M73)],
-            then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
+            when: &[Condition::Has(M74)],
+            then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
-        gates: G359,
+        gates: G381,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -13660,7 +14772,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shf,
         syntax: "shf.direction.mode.b32 d, a, b, c:u32",
         section: "9.7.8.7",
-        slots: &[slot("direction", C295), slot("mode", C61), slot("b32", C6)],
+        slots: &[slot("direction", C311), slot("mode", C66), slot("b32", C6)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -13670,7 +14782,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G360,
+        gates: G382,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::shf"),
     },
@@ -13678,7 +14790,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shfl,
         syntax: "shfl.mode.b32 d[|p], a, b:u32, c:u32",
         section: "9.7.9.5",
-        slots: &[slot("mode", C296), slot("b32", C6)],
+        slots: &[slot("mode", C312), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13688,7 +14800,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G361,
+        gates: G383,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -13696,7 +14808,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shfl,
         syntax: "shfl.sync.mode.b32 d[|p], a, b:u32, c:u32, membermask:b32",
         section: "9.7.9.6",
-        slots: &[slot("sync", C47), slot("mode", C296), slot("b32", C6)],
+        slots: &[slot("sync", C52), slot("mode", C312), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13707,7 +14819,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G362,
+        gates: G384,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -13715,7 +14827,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shl,
         syntax: "shl.bits d, a, b:u32",
         section: "9.7.8.8",
-        slots: &[slot("bits", C75)],
+        slots: &[slot("bits", C83)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13732,7 +14844,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shr,
         syntax: "shr.type d, a, b:u32",
         section: "9.7.8.9",
-        slots: &[slot("type", C297)],
+        slots: &[slot("type", C313)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13749,20 +14861,33 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sin,
         syntax: "sin.approx{.ftz}.f32 d, a",
         section: "9.7.3.18",
-        slots: &[slot("approx", C77), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C85), optional("ftz", C0), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G363) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G385) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sin_approx"),
     },
     Form {
+        opcode: Opcode::Sin,
+        syntax: "sin.approx.ftz.2pi.f32 d, a",
+        section: "9.7.3.18",
+        slots: &[slot("approx", C85), slot("ftz", C0), slot("2pi", C86), slot("f32", C1)],
+        ignored: T0,
+        head: 0,
+        operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
+        rules: &[],
+        gates: G86,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("float::sin_cycles"),
+    },
+    Form {
         opcode: Opcode::Slct,
         syntax: "slct.dtype.s32 d, a, b, c:.s32",
         section: "9.7.6.4",
-        slots: &[slot("dtype", C264), slot("s32", C13)],
+        slots: &[slot("dtype", C280), slot("s32", C13)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13780,7 +14905,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Slct,
         syntax: "slct{.ftz}.dtype.f32 d, a, b, c:f32",
         section: "9.7.6.4",
-        slots: &[optional("ftz", C0), slot("dtype", C264), slot("f32", C1)],
+        slots: &[optional("ftz", C0), slot("dtype", C280), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13798,11 +14923,11 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sqrt,
         syntax: "sqrt.approx{.ftz}.f32 d, a",
         section: "9.7.3.15",
-        slots: &[slot("approx", C77), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C85), optional("ftz", C0), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Default(Mod::Approx, G364) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G386) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt_approx"),
@@ -13816,8 +14941,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G365) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G387) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G388) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -13832,8 +14957,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::HasNot(M31)], then: Consequence::Default(Mod::Rn, G364) },
-            Rule { when: &[Condition::HasNot(M32)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::HasNot(M32)], then: Consequence::Default(Mod::Rn, G386) },
+            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G389) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -13844,12 +14969,12 @@ pub static FORMS: &[Form] = &[
         syntax: "st{.weak}{.store_space}{.cop}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            optional("weak", C166),
-            optional("store_space", C298),
-            optional("cop", C299),
-            optional("cache_hint", C29),
-            optional("wide_vec", C44),
-            slot("memory_type", C169),
+            optional("weak", C181),
+            optional("store_space", C314),
+            optional("cop", C315),
+            optional("cache_hint", C34),
+            optional("wide_vec", C49),
+            slot("memory_type", C184),
         ],
         ignored: &[],
         head: 0,
@@ -13861,48 +14986,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M8)],
+                when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36)],
+                when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T37)], then: Consequence::Gates(G188) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T38)], then: Consequence::Gates(G188) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G189) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G202) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G202) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G203) },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
+                when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M41)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
-            },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G190) },
-            Rule {
-                when: &[Condition::Has(M44)],
-                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M41)),
             },
             Rule {
-                when: &[Condition::Has(M44), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M42)],
+                then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
+            },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G204) },
+            Rule {
+                when: &[Condition::Has(M45)],
+                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
             },
             Rule {
-                when: &[Condition::Has(M44), Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M45), Condition::Has(M38)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M45)),
             },
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M4)),
+                when: &[Condition::Has(M45), Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M45)),
+            },
+            Rule {
+                when: &[Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M5)),
             },
         ],
         gates: &[],
@@ -13914,13 +15039,13 @@ pub static FORMS: &[Form] = &[
         syntax: "st{.weak}{.store_space}{.level1_eviction}{.level2_eviction}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            optional("weak", C166),
-            optional("store_space", C298),
-            optional("level1_eviction", C300),
-            optional("level2_eviction", C171),
-            optional("cache_hint", C29),
-            optional("wide_vec", C44),
-            slot("memory_type", C169),
+            optional("weak", C181),
+            optional("store_space", C314),
+            optional("level1_eviction", C316),
+            optional("level2_eviction", C186),
+            optional("cache_hint", C34),
+            optional("wide_vec", C49),
+            slot("memory_type", C184),
         ],
         ignored: &[],
         head: 0,
@@ -13932,48 +15057,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M8)],
+                when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36)],
+                when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T37)], then: Consequence::Gates(G188) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T38)], then: Consequence::Gates(G188) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G189) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G202) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G202) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G203) },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
+                when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M41)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
-            },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G190) },
-            Rule {
-                when: &[Condition::Has(M44)],
-                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M41)),
             },
             Rule {
-                when: &[Condition::Has(M44), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M42)],
+                then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
+            },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G204) },
+            Rule {
+                when: &[Condition::Has(M45)],
+                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
             },
             Rule {
-                when: &[Condition::Has(M44), Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M45), Condition::Has(M38)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M45)),
             },
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M4)),
+                when: &[Condition::Has(M45), Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M45)),
+            },
+            Rule {
+                when: &[Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M5)),
             },
         ],
         gates: &[],
@@ -13985,10 +15110,10 @@ pub static FORMS: &[Form] = &[
         syntax: "st.volatile{.store_space}{.wide_vec}.memory_type [a], b.vec+",
         section: "9.7.9.11",
         slots: &[
-            slot("volatile", C172),
-            optional("store_space", C298),
-            optional("wide_vec", C44),
-            slot("memory_type", C169),
+            slot("volatile", C187),
+            optional("store_space", C314),
+            optional("wide_vec", C49),
+            slot("memory_type", C184),
         ],
         ignored: &[],
         head: 0,
@@ -13998,48 +15123,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M8)],
+                when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36)],
+                when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T37)], then: Consequence::Gates(G188) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T38)], then: Consequence::Gates(G188) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G189) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G202) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G202) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G203) },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
+                when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M41)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
-            },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G190) },
-            Rule {
-                when: &[Condition::Has(M44)],
-                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M41)),
             },
             Rule {
-                when: &[Condition::Has(M44), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M42)],
+                then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
+            },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G204) },
+            Rule {
+                when: &[Condition::Has(M45)],
+                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
             },
             Rule {
-                when: &[Condition::Has(M44), Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M45), Condition::Has(M38)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M45)),
             },
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M4)),
+                when: &[Condition::Has(M45), Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M45)),
+            },
+            Rule {
+                when: &[Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M5)),
             },
         ],
         gates: &[],
@@ -14051,14 +15176,14 @@ pub static FORMS: &[Form] = &[
         syntax: "st.order.scope{.shared_or_global}{.level1_eviction}{.level2_eviction}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            slot("order", C283),
-            slot("scope", C26),
-            optional("shared_or_global", C27),
-            optional("level1_eviction", C300),
-            optional("level2_eviction", C171),
-            optional("cache_hint", C29),
-            optional("wide_vec", C44),
-            slot("memory_type", C169),
+            slot("order", C299),
+            slot("scope", C31),
+            optional("shared_or_global", C32),
+            optional("level1_eviction", C316),
+            optional("level2_eviction", C186),
+            optional("cache_hint", C34),
+            optional("wide_vec", C49),
+            slot("memory_type", C184),
         ],
         ignored: &[],
         head: 0,
@@ -14070,48 +15195,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M8)],
+                when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36)],
+                when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T37)], then: Consequence::Gates(G188) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T38)], then: Consequence::Gates(G188) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G189) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G202) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G202) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G203) },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
+                when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M41)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
-            },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G190) },
-            Rule {
-                when: &[Condition::Has(M44)],
-                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M41)),
             },
             Rule {
-                when: &[Condition::Has(M44), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M42)],
+                then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
+            },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G204) },
+            Rule {
+                when: &[Condition::Has(M45)],
+                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
             },
             Rule {
-                when: &[Condition::Has(M44), Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M45), Condition::Has(M38)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M45)),
             },
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M4)),
+                when: &[Condition::Has(M45), Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M45)),
+            },
+            Rule {
+                when: &[Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M5)),
             },
         ],
         gates: &[],
@@ -14123,59 +15248,59 @@ pub static FORMS: &[Form] = &[
         syntax: "st.mmio.mmio_order.sys{.global}.memory_type [a], b+",
         section: "9.7.9.11",
         slots: &[
-            slot("mmio", C174),
-            slot("mmio_order", C301),
-            slot("sys", C176),
-            optional("global", C23),
-            slot("memory_type", C169),
+            slot("mmio", C189),
+            slot("mmio_order", C317),
+            slot("sys", C191),
+            optional("global", C28),
+            slot("memory_type", C184),
         ],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0)).wider()],
         rules: &[
             Rule {
-                when: &[Condition::Has(M8)],
+                when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36)],
+                when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T37)], then: Consequence::Gates(G188) },
-            Rule { when: &[Condition::Has(M36), Condition::TypeIn(0, T38)], then: Consequence::Gates(G188) },
-            Rule { when: &[Condition::HasNot(M38)], then: Consequence::Gates(G189) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G202) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G202) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G203) },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
+                when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M36), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M40)),
+                when: &[Condition::Has(M37), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M41)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M41)),
-            },
-            Rule { when: &[Condition::Has(M41), Condition::Has(M43)], then: Consequence::Gates(G190) },
-            Rule {
-                when: &[Condition::Has(M44)],
-                then: Consequence::Needs(&[Condition::Has(M45)], Fault::Illegal(M44)),
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M41)),
             },
             Rule {
-                when: &[Condition::Has(M44), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M42)],
+                then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
+            },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G204) },
+            Rule {
+                when: &[Condition::Has(M45)],
+                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
             },
             Rule {
-                when: &[Condition::Has(M44), Condition::Has(M36)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M45), Condition::Has(M38)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M45)),
             },
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M39)], Fault::Illegal(M4)),
+                when: &[Condition::Has(M45), Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M45)),
+            },
+            Rule {
+                when: &[Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M5)),
             },
         ],
         gates: &[],
@@ -14187,12 +15312,12 @@ pub static FORMS: &[Form] = &[
         syntax: "st.async{.weak}{.async_shared}.bulk_mbarrier{.vec}.type [a], b.vec, [mbar]",
         section: "9.7.9.12",
         slots: &[
-            slot("async", C65),
-            optional("weak", C166),
-            optional("async_shared", C302),
-            slot("bulk_mbarrier", C67),
-            optional("vec", C42),
-            slot("type", C303),
+            slot("async", C73),
+            optional("weak", C181),
+            optional("async_shared", C318),
+            slot("bulk_mbarrier", C75),
+            optional("vec", C47),
+            slot("type", C319),
         ],
         ignored: &[],
         head: 1,
@@ -14202,10 +15327,10 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M37), Condition::TypeIn(0, T37)],
-            then: Consequence::Needs(&[Condition::HasNot(M37)], Fault::Vector),
+            when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
+            then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Vector),
         }],
-        gates: G375,
+        gates: G397,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreAsync),
     },
@@ -14214,29 +15339,29 @@ pub static FORMS: &[Form] = &[
         syntax: "st.async{.mmio}{.release}.async_scope{.global}.type [a], b",
         section: "9.7.9.12",
         slots: &[
-            slot("async", C65),
-            optional("mmio", C174),
-            optional("release", C153),
-            slot("async_scope", C285),
-            optional("global", C23),
-            slot("type", C303),
+            slot("async", C73),
+            optional("mmio", C189),
+            optional("release", C168),
+            slot("async_scope", C301),
+            optional("global", C28),
+            slot("type", C319),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G367) },
             Rule {
-                when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::Has(M72)], Fault::Illegal(M71)),
+                when: &[Condition::Has(M72)],
+                then: Consequence::Needs(&[Condition::Has(M73)], Fault::Illegal(M72)),
             },
             Rule {
-                when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::Has(M50)], Fault::Illegal(M71)),
+                when: &[Condition::Has(M72)],
+                then: Consequence::Needs(&[Condition::Has(M51)], Fault::Illegal(M72)),
             },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G376) },
+            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G398) },
         ],
-        gates: G375,
+        gates: G397,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::St),
     },
@@ -14244,7 +15369,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::St,
         syntax: "st.bulk{.weak}{.bulk_space} [a], size<in 0..16777216>:u64, initval<imm 0..0>:u64",
         section: "9.7.9.13",
-        slots: &[slot("bulk", C88), optional("weak", C166), optional("bulk_space", C66)],
+        slots: &[slot("bulk", C97), optional("weak", C181), optional("bulk_space", C74)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -14253,7 +15378,7 @@ pub static FORMS: &[Form] = &[
             read("initval", Kind::Immediate, Ty::Fixed(Type::U64)).range(0, 0),
         ],
         rules: &[],
-        gates: G377,
+        gates: G399,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreBulk),
     },
@@ -14261,7 +15386,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::St,
         syntax: "st.bulk{.weak}{.bulk_space} [a], size:u32, initval<imm 0..0>:u64",
         section: "9.7.9.13",
-        slots: &[slot("bulk", C88), optional("weak", C166), optional("bulk_space", C66)],
+        slots: &[slot("bulk", C97), optional("weak", C181), optional("bulk_space", C74)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -14270,7 +15395,7 @@ pub static FORMS: &[Form] = &[
             read("initval", Kind::Immediate, Ty::Fixed(Type::U64)).range(0, 0),
         ],
         rules: &[],
-        gates: G378,
+        gates: G400,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreBulk),
     },
@@ -14278,12 +15403,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Stackrestore,
         syntax: "stackrestore.type a<reg>",
         section: "9.7.17.2",
-        slots: &[slot("type", C21)],
+        slots: &[slot("type", C26)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G379,
+        gates: G401,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackRestore),
     },
@@ -14291,12 +15416,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Stacksave,
         syntax: "stacksave.type d",
         section: "9.7.17.1",
-        slots: &[slot("type", C21)],
+        slots: &[slot("type", C26)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G380,
+        gates: G402,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackSave),
     },
@@ -14305,13 +15430,13 @@ pub static FORMS: &[Form] = &[
         syntax: "stmatrix.sync.aligned.m8n8.x1{.trans}{.ss}.b16 [a], b.1:b32",
         section: "9.7.14.5.16",
         slots: &[
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m8n8", C179),
-            slot("x1", C180),
-            optional("trans", C181),
-            optional("ss", C86),
-            slot("b16", C182),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m8n8", C194),
+            slot("x1", C195),
+            optional("trans", C196),
+            optional("ss", C95),
+            slot("b16", C197),
         ],
         ignored: &[],
         head: 0,
@@ -14320,7 +15445,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G381,
+        gates: G403,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14329,13 +15454,13 @@ pub static FORMS: &[Form] = &[
         syntax: "stmatrix.sync.aligned.m8n8.x2{.trans}{.ss}.b16 [a], b.2:b32",
         section: "9.7.14.5.16",
         slots: &[
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m8n8", C179),
-            slot("x2", C183),
-            optional("trans", C181),
-            optional("ss", C86),
-            slot("b16", C182),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m8n8", C194),
+            slot("x2", C198),
+            optional("trans", C196),
+            optional("ss", C95),
+            slot("b16", C197),
         ],
         ignored: &[],
         head: 0,
@@ -14344,7 +15469,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G381,
+        gates: G403,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14353,13 +15478,13 @@ pub static FORMS: &[Form] = &[
         syntax: "stmatrix.sync.aligned.m8n8.x4{.trans}{.ss}.b16 [a], b.4:b32",
         section: "9.7.14.5.16",
         slots: &[
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m8n8", C179),
-            slot("x4", C184),
-            optional("trans", C181),
-            optional("ss", C86),
-            slot("b16", C182),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m8n8", C194),
+            slot("x4", C199),
+            optional("trans", C196),
+            optional("ss", C95),
+            slot("b16", C197),
         ],
         ignored: &[],
         head: 0,
@@ -14368,7 +15493,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G381,
+        gates: G403,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14377,13 +15502,13 @@ pub static FORMS: &[Form] = &[
         syntax: "stmatrix.sync.aligned.m16n8.x1.trans{.ss}.b8 [a], b.1:b32",
         section: "9.7.14.5.16",
         slots: &[
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8", C304),
-            slot("x1", C180),
-            slot("trans", C181),
-            optional("ss", C86),
-            slot("b8", C189),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m16n8", C320),
+            slot("x1", C195),
+            slot("trans", C196),
+            optional("ss", C95),
+            slot("b8", C204),
         ],
         ignored: &[],
         head: 0,
@@ -14392,7 +15517,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G383,
+        gates: G405,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14401,13 +15526,13 @@ pub static FORMS: &[Form] = &[
         syntax: "stmatrix.sync.aligned.m16n8.x2.trans{.ss}.b8 [a], b.2:b32",
         section: "9.7.14.5.16",
         slots: &[
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8", C304),
-            slot("x2", C183),
-            slot("trans", C181),
-            optional("ss", C86),
-            slot("b8", C189),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m16n8", C320),
+            slot("x2", C198),
+            slot("trans", C196),
+            optional("ss", C95),
+            slot("b8", C204),
         ],
         ignored: &[],
         head: 0,
@@ -14416,7 +15541,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G383,
+        gates: G405,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14425,13 +15550,13 @@ pub static FORMS: &[Form] = &[
         syntax: "stmatrix.sync.aligned.m16n8.x4.trans{.ss}.b8 [a], b.4:b32",
         section: "9.7.14.5.16",
         slots: &[
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("m16n8", C304),
-            slot("x4", C184),
-            slot("trans", C181),
-            optional("ss", C86),
-            slot("b8", C189),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("m16n8", C320),
+            slot("x4", C199),
+            slot("trans", C196),
+            optional("ss", C95),
+            slot("b8", C204),
         ],
         ignored: &[],
         head: 0,
@@ -14440,7 +15565,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G383,
+        gates: G405,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -14456,7 +15581,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G384) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G406) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -14474,7 +15599,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G385,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
     },
@@ -14490,7 +15615,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G386) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G408) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -14516,7 +15641,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub{.rn}.bhalf d, a, b",
         section: "9.7.4.2",
-        slots: &[optional("rn", C10), slot("bhalf", C305)],
+        slots: &[optional("rn", C10), slot("bhalf", C321)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14533,7 +15658,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub.type d, a, b",
         section: "9.7.1.2",
-        slots: &[slot("type", C146)],
+        slots: &[slot("type", C161)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14565,9 +15690,26 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Sub,
+        syntax: "sub{.sat}.type d, a<reg>, b<reg>",
+        section: "9.7.1.2",
+        slots: &[optional("sat", C8), slot("type", C14)],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Register, Ty::Pick(0)),
+            read("b", Kind::Register, Ty::Pick(0)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M1)], then: Consequence::Gates(G411) }],
+        gates: G412,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("integer::sub"),
+    },
+    Form {
+        opcode: Opcode::Sub,
         syntax: "sub.cc.type d, a, b",
         section: "9.7.2.3",
-        slots: &[slot("cc", C14), slot("type", C15)],
+        slots: &[slot("cc", C16), slot("type", C17)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14575,8 +15717,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G14) }],
-        gates: G389,
+        rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G16) }],
+        gates: G413,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::sub"),
     },
@@ -14584,7 +15726,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub{.rnd}{.sat}.f32.atype d, a, c",
         section: "9.7.5.2",
-        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C306)],
+        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C322)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14601,7 +15743,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub{.rnd}.f32x2.atype.f32x2 d, a<reg>, c<reg>",
         section: "9.7.5.2",
-        slots: &[optional("rnd", C7), slot("f32x2", C9), slot("atype", C17), slot("f32x2", C9)],
+        slots: &[optional("rnd", C7), slot("f32x2", C9), slot("atype", C19), slot("f32x2", C9)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14610,7 +15752,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Register, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G392,
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::sub"),
     },
@@ -14618,7 +15760,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub{.rz}.bf16x2.f32x2.f32x2 d, a<reg>:.f32x2, b<reg>:.f32x2",
         section: "9.7.5.2",
-        slots: &[optional("rz", C18), slot("bf16x2", C19), slot("f32x2", C9), slot("f32x2", C9)],
+        slots: &[optional("rz", C20), slot("bf16x2", C21), slot("f32x2", C9), slot("f32x2", C9)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14627,7 +15769,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G392,
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::sub_narrow"),
     },
@@ -14636,9 +15778,9 @@ pub static FORMS: &[Form] = &[
         syntax: "sub{.rz}.ftz.f16x2.f32x2.f32x2 d, a<reg>:.f32x2, b<reg>:.f32x2",
         section: "9.7.5.2",
         slots: &[
-            optional("rz", C18),
+            optional("rz", C20),
             slot("ftz", C0),
-            slot("f16x2", C20),
+            slot("f16x2", C22),
             slot("f32x2", C9),
             slot("f32x2", C9),
         ],
@@ -14650,15 +15792,32 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G392,
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::sub_narrow"),
+    },
+    Form {
+        opcode: Opcode::Sub,
+        syntax: "sub{.rn}{.satfinite}.f8x4.atype d, a<reg>, c<reg>",
+        section: "9.7.5",
+        slots: &[optional("rn", C10), optional("satfinite", C23), slot("f8x4", C24), slot("atype", C25)],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Register, Ty::Pick(1)),
+            read("c", Kind::Register, Ty::Pick(0)),
+        ],
+        rules: &[],
+        gates: G417,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("alternate::sub"),
     },
     Form {
         opcode: Opcode::Subc,
         syntax: "subc.type d, a, b",
         section: "9.7.2.4",
-        slots: &[slot("type", C15)],
+        slots: &[slot("type", C17)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -14667,7 +15826,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G393,
+        gates: G418,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::subc"),
     },
@@ -14675,7 +15834,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Subc,
         syntax: "subc.cc.type d, a, b",
         section: "9.7.2.4",
-        slots: &[slot("cc", C14), slot("type", C15)],
+        slots: &[slot("cc", C16), slot("type", C17)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -14683,8 +15842,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G14) }],
-        gates: G393,
+        rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G16) }],
+        gates: G418,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::subc"),
     },
@@ -14693,12 +15852,12 @@ pub static FORMS: &[Form] = &[
         syntax: "suld.b.geom{.cop}{.vec}.dtype.out_of_bounds d.vec+, [surface]",
         section: "9.7.11.1",
         slots: &[
-            slot("b", C307),
-            slot("geom", C308),
-            optional("cop", C309),
-            optional("vec", C42),
-            slot("dtype", C310),
-            slot("out_of_bounds", C311),
+            slot("b", C323),
+            slot("geom", C324),
+            optional("cop", C325),
+            optional("vec", C47),
+            slot("dtype", C326),
+            slot("out_of_bounds", C327),
         ],
         ignored: &[],
         head: 1,
@@ -14707,7 +15866,7 @@ pub static FORMS: &[Form] = &[
             read("surface", Kind::Texels, Ty::None),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M37)],
+            when: &[Condition::Has(M38)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T63)], Fault::Vector),
         }],
         gates: &[],
@@ -14718,7 +15877,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Suq,
         syntax: "suq.query.b32 d, [surfref]",
         section: "9.7.11.4",
-        slots: &[slot("query", C312), slot("b32", C6)],
+        slots: &[slot("query", C328), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("surfref", Kind::Handle, Ty::None)],
@@ -14732,31 +15891,31 @@ pub static FORMS: &[Form] = &[
         syntax: "sured.b.op.geom.ctype.out_of_bounds [surface], c+",
         section: "9.7.11.3",
         slots: &[
-            slot("b", C307),
-            slot("op", C313),
-            slot("geom", C314),
-            slot("ctype", C315),
-            slot("out_of_bounds", C311),
+            slot("b", C323),
+            slot("op", C329),
+            slot("geom", C330),
+            slot("ctype", C331),
+            slot("out_of_bounds", C327),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("surface", Kind::Texels, Ty::None), read("c", Kind::Source, Ty::Pick(0)).wider()],
         rules: &[
             Rule {
-                when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Illegal(M9)),
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Illegal(M10)),
             },
             Rule {
-                when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Illegal(M7)),
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Illegal(M8)),
             },
-            Rule { when: &[Condition::Has(M7), Condition::TypeIn(0, T2)], then: Consequence::Gates(G399) },
+            Rule { when: &[Condition::Has(M8), Condition::TypeIn(0, T2)], then: Consequence::Gates(G424) },
             Rule {
-                when: &[Condition::Has(M76)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M76)),
+                when: &[Condition::Has(M77)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M77)),
             },
         ],
-        gates: G400,
+        gates: G425,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sured),
     },
@@ -14765,20 +15924,20 @@ pub static FORMS: &[Form] = &[
         syntax: "sured.p.op.geom.ctype.out_of_bounds [surface], c+",
         section: "9.7.11.3",
         slots: &[
-            slot("p", C316),
-            slot("op", C313),
-            slot("geom", C314),
-            slot("ctype", C317),
-            slot("out_of_bounds", C311),
+            slot("p", C332),
+            slot("op", C329),
+            slot("geom", C330),
+            slot("ctype", C333),
+            slot("out_of_bounds", C327),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("surface", Kind::Texels, Ty::None), read("c", Kind::Source, Ty::Pick(0)).wider()],
         rules: &[Rule {
-            when: &[Condition::Has(M77)],
-            then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M77)),
+            when: &[Condition::Has(M78)],
+            then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M78)),
         }],
-        gates: G402,
+        gates: G427,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sured),
     },
@@ -14787,12 +15946,12 @@ pub static FORMS: &[Form] = &[
         syntax: "sust.b.geom{.cop}{.vec}.ctype.out_of_bounds [surface], c.vec+",
         section: "9.7.11.2",
         slots: &[
-            slot("b", C307),
-            slot("geom", C308),
-            optional("cop", C318),
-            optional("vec", C42),
-            slot("ctype", C310),
-            slot("out_of_bounds", C311),
+            slot("b", C323),
+            slot("geom", C324),
+            optional("cop", C334),
+            optional("vec", C47),
+            slot("ctype", C326),
+            slot("out_of_bounds", C327),
         ],
         ignored: &[],
         head: 1,
@@ -14801,7 +15960,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M37)],
+            when: &[Condition::Has(M38)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T63)], Fault::Vector),
         }],
         gates: &[],
@@ -14813,12 +15972,12 @@ pub static FORMS: &[Form] = &[
         syntax: "sust.p.geom{.cop}{.vec}.b32.out_of_bounds [surface], c.vec+",
         section: "9.7.11.2",
         slots: &[
-            slot("p", C316),
-            slot("geom", C308),
-            optional("cop", C318),
-            optional("vec", C42),
+            slot("p", C332),
+            slot("geom", C324),
+            optional("cop", C334),
+            optional("vec", C47),
             slot("b32", C6),
-            slot("out_of_bounds", C311),
+            slot("out_of_bounds", C327),
         ],
         ignored: &[],
         head: 1,
@@ -14826,8 +15985,8 @@ pub static FORMS: &[Form] = &[
             read("surface", Kind::Texels, Ty::None),
             read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G404) }],
-        gates: G405,
+        rules: &[Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G429) }],
+        gates: G430,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sust),
     },
@@ -14835,7 +15994,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Szext,
         syntax: "szext.mode.type d, a, b:u32",
         section: "9.7.1.21",
-        slots: &[slot("mode", C61), slot("type", C148)],
+        slots: &[slot("mode", C66), slot("type", C163)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -14844,7 +16003,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G406,
+        gates: G431,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::szext"),
     },
@@ -14852,12 +16011,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tanh,
         syntax: "tanh.approx.f32 d, a",
         section: "9.7.3.22",
-        slots: &[slot("approx", C77), slot("f32", C1)],
+        slots: &[slot("approx", C85), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G407,
+        gates: G432,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::tanh_approx"),
     },
@@ -14865,12 +16024,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tanh,
         syntax: "tanh.approx.half d, a",
         section: "9.7.4.9",
-        slots: &[slot("approx", C77), slot("half", C3)],
+        slots: &[slot("approx", C85), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G407,
+        gates: G432,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -14878,12 +16037,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tanh,
         syntax: "tanh.approx.bhalf d, a",
         section: "9.7.4.9",
-        slots: &[slot("approx", C77), slot("bhalf", C319)],
+        slots: &[slot("approx", C85), slot("bhalf", C335)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G407,
+        gates: G432,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -14892,11 +16051,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.alloc.cta_group.sync.aligned{.cta_space}.b32 [dst], columns:u32",
         section: "9.7.16.7.1",
         slots: &[
-            slot("alloc", C320),
-            slot("cta_group", C105),
-            slot("sync", C47),
-            slot("aligned", C54),
-            optional("cta_space", C66),
+            slot("alloc", C336),
+            slot("cta_group", C114),
+            slot("sync", C52),
+            slot("aligned", C59),
+            optional("cta_space", C74),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -14906,10 +16065,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
         ],
-        gates: G412,
+        gates: G437,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -14918,10 +16077,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.dealloc.cta_group.sync.aligned.b32 taddr:b32, columns:u32",
         section: "9.7.16.7.1",
         slots: &[
-            slot("dealloc", C321),
-            slot("cta_group", C105),
-            slot("sync", C47),
-            slot("aligned", C54),
+            slot("dealloc", C337),
+            slot("cta_group", C114),
+            slot("sync", C52),
+            slot("aligned", C59),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -14931,10 +16090,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
         ],
-        gates: G413,
+        gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -14943,19 +16102,19 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.relinquish_alloc_permit.cta_group.sync.aligned",
         section: "9.7.16.7.1",
         slots: &[
-            slot("relinquish_alloc_permit", C322),
-            slot("cta_group", C105),
-            slot("sync", C47),
-            slot("aligned", C54),
+            slot("relinquish_alloc_permit", C338),
+            slot("cta_group", C114),
+            slot("sync", C52),
+            slot("aligned", C59),
         ],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
         ],
-        gates: G414,
+        gates: G439,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -14964,12 +16123,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.sync.aligned.shape.num{.pack::16b}.b32 d.frag, [taddr]",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C323),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("shape", C324),
-            slot("num", C325),
-            optional("pack::16b", C326),
+            slot("ld", C339),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("shape", C340),
+            slot("num", C341),
+            optional("pack::16b", C342),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -14980,15 +16139,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
+                when: &[Condition::Has(M80)],
+                then: Consequence::Needs(&[Condition::HasNot(M81)], Fault::Illegal(M80)),
             },
             Rule {
-                when: &[Condition::Has(M81)],
-                then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
+                when: &[Condition::Has(M82)],
+                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
         ],
-        gates: G419,
+        gates: G444,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -14997,12 +16156,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.sync.aligned.16x32bx2.num{.pack::16b}.b32 d.frag, [taddr], split<imm>:u32",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C323),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("16x32bx2", C327),
-            slot("num", C325),
-            optional("pack::16b", C326),
+            slot("ld", C339),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("16x32bx2", C343),
+            slot("num", C341),
+            optional("pack::16b", C342),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -15014,15 +16173,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
+                when: &[Condition::Has(M80)],
+                then: Consequence::Needs(&[Condition::HasNot(M81)], Fault::Illegal(M80)),
             },
             Rule {
-                when: &[Condition::Has(M81)],
-                then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
+                when: &[Condition::Has(M82)],
+                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
         ],
-        gates: G419,
+        gates: G444,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -15031,12 +16190,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.st.sync.aligned.shape.num{.unpack::16b}.b32 [taddr], b.frag",
         section: "9.7.16.8.3",
         slots: &[
-            slot("st", C272),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("shape", C324),
-            slot("num", C325),
-            optional("unpack::16b", C328),
+            slot("st", C288),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("shape", C340),
+            slot("num", C341),
+            optional("unpack::16b", C344),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -15047,15 +16206,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
+                when: &[Condition::Has(M80)],
+                then: Consequence::Needs(&[Condition::HasNot(M81)], Fault::Illegal(M80)),
             },
             Rule {
-                when: &[Condition::Has(M81)],
-                then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
+                when: &[Condition::Has(M82)],
+                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
         ],
-        gates: G421,
+        gates: G446,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorSt),
     },
@@ -15064,12 +16223,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.st.sync.aligned.16x32bx2.num{.unpack::16b}.b32 [taddr], split<imm>:u32, b.frag",
         section: "9.7.16.8.3",
         slots: &[
-            slot("st", C272),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("16x32bx2", C327),
-            slot("num", C325),
-            optional("unpack::16b", C328),
+            slot("st", C288),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("16x32bx2", C343),
+            slot("num", C341),
+            optional("unpack::16b", C344),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -15081,15 +16240,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
+                when: &[Condition::Has(M80)],
+                then: Consequence::Needs(&[Condition::HasNot(M81)], Fault::Illegal(M80)),
             },
             Rule {
-                when: &[Condition::Has(M81)],
-                then: Consequence::Needs(&[Condition::HasNot(M82)], Fault::Illegal(M81)),
+                when: &[Condition::Has(M82)],
+                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
         ],
-        gates: G421,
+        gates: G446,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorSt),
     },
@@ -15097,12 +16256,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.wait.sync.aligned",
         section: "9.7.16.8.4",
-        slots: &[slot("wait", C329), slot("sync", C47), slot("aligned", C54)],
+        slots: &[slot("wait", C345), slot("sync", C52), slot("aligned", C59)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G422,
+        gates: G447,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorOrder),
     },
@@ -15110,15 +16269,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.shape [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C330), slot("cta_group", C105), slot("shape", C331)],
+        slots: &[slot("cp", C346), slot("cta_group", C114), slot("shape", C347)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
         ],
-        gates: G426,
+        gates: G451,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -15126,15 +16285,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.64x128b.half [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C330), slot("cta_group", C105), slot("64x128b", C332), slot("half", C333)],
+        slots: &[slot("cp", C346), slot("cta_group", C114), slot("64x128b", C348), slot("half", C349)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
         ],
-        gates: G426,
+        gates: G451,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -15142,15 +16301,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.32x128b.warpx4 [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C330), slot("cta_group", C105), slot("32x128b", C334), slot("warpx4", C335)],
+        slots: &[slot("cp", C346), slot("cta_group", C114), slot("32x128b", C350), slot("warpx4", C351)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
         ],
-        gates: G426,
+        gates: G451,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -15159,20 +16318,20 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.shape.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C330),
-            slot("cta_group", C105),
-            slot("shape", C331),
-            slot("b8x16", C186),
-            slot("padded", C187),
+            slot("cp", C346),
+            slot("cta_group", C114),
+            slot("shape", C347),
+            slot("b8x16", C201),
+            slot("padded", C202),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
         ],
-        gates: G426,
+        gates: G451,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -15181,21 +16340,21 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.64x128b.half.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C330),
-            slot("cta_group", C105),
-            slot("64x128b", C332),
-            slot("half", C333),
-            slot("b8x16", C186),
-            slot("padded", C187),
+            slot("cp", C346),
+            slot("cta_group", C114),
+            slot("64x128b", C348),
+            slot("half", C349),
+            slot("b8x16", C201),
+            slot("padded", C202),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
         ],
-        gates: G426,
+        gates: G451,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -15204,21 +16363,21 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.32x128b.warpx4.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C330),
-            slot("cta_group", C105),
-            slot("32x128b", C334),
-            slot("warpx4", C335),
-            slot("b8x16", C186),
-            slot("padded", C187),
+            slot("cp", C346),
+            slot("cta_group", C114),
+            slot("32x128b", C350),
+            slot("warpx4", C351),
+            slot("b8x16", C201),
+            slot("padded", C202),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
         ],
-        gates: G426,
+        gates: G451,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -15226,15 +16385,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.shift.cta_group.down [taddr]",
         section: "9.7.16.9.3",
-        slots: &[slot("shift", C336), slot("cta_group", C105), slot("down", C337)],
+        slots: &[slot("shift", C352), slot("cta_group", C114), slot("down", C353)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
         ],
-        gates: G429,
+        gates: G454,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorShift),
     },
@@ -15242,7 +16401,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C338), slot("cta_group", C105), slot("kind", C339), optional("collector", C340)],
+        slots: &[slot("mma", C354), slot("cta_group", C114), slot("kind", C355), optional("collector", C356)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -15256,15 +16415,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G462) },
             Rule {
-                when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
+                when: &[Condition::Has(M85)],
+                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
         ],
-        gates: G438,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15273,10 +16432,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::1.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C338),
-            slot("cta_group::1", C341),
-            slot("kind", C339),
-            optional("collector", C340),
+            slot("mma", C354),
+            slot("cta_group::1", C357),
+            slot("kind", C355),
+            optional("collector", C356),
         ],
         ignored: &[],
         head: 1,
@@ -15292,15 +16451,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G462) },
             Rule {
-                when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
+                when: &[Condition::Has(M85)],
+                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
         ],
-        gates: G438,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15309,10 +16468,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::2.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C338),
-            slot("cta_group::2", C342),
-            slot("kind", C339),
-            optional("collector", C340),
+            slot("mma", C354),
+            slot("cta_group::2", C358),
+            slot("kind", C355),
+            optional("collector", C356),
         ],
         ignored: &[],
         head: 1,
@@ -15328,15 +16487,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G462) },
             Rule {
-                when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
+                when: &[Condition::Has(M85)],
+                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
         ],
-        gates: G438,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15345,11 +16504,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C338),
-            slot("cta_group", C105),
-            slot("kind", C339),
-            optional("ashift", C343),
-            optional("collector", C340),
+            slot("mma", C354),
+            slot("cta_group", C114),
+            slot("kind", C355),
+            optional("ashift", C359),
+            optional("collector", C356),
         ],
         ignored: &[],
         head: 1,
@@ -15364,15 +16523,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G462) },
             Rule {
-                when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
+                when: &[Condition::Has(M85)],
+                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
         ],
-        gates: G438,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15381,11 +16540,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::1.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C338),
-            slot("cta_group::1", C341),
-            slot("kind", C339),
-            optional("ashift", C343),
-            optional("collector", C340),
+            slot("mma", C354),
+            slot("cta_group::1", C357),
+            slot("kind", C355),
+            optional("ashift", C359),
+            optional("collector", C356),
         ],
         ignored: &[],
         head: 1,
@@ -15401,15 +16560,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G462) },
             Rule {
-                when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
+                when: &[Condition::Has(M85)],
+                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
         ],
-        gates: G438,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15418,11 +16577,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::2.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C338),
-            slot("cta_group::2", C342),
-            slot("kind", C339),
-            optional("ashift", C343),
-            optional("collector", C340),
+            slot("mma", C354),
+            slot("cta_group::2", C358),
+            slot("kind", C355),
+            optional("ashift", C359),
+            optional("collector", C356),
         ],
         ignored: &[],
         head: 1,
@@ -15438,15 +16597,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G462) },
             Rule {
-                when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
+                when: &[Condition::Has(M85)],
+                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
         ],
-        gates: G438,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15455,11 +16614,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C338),
-            slot("sp", C344),
-            slot("cta_group", C105),
-            slot("kind", C339),
-            optional("collector", C340),
+            slot("mma", C354),
+            slot("sp", C360),
+            slot("cta_group", C114),
+            slot("kind", C355),
+            optional("collector", C356),
         ],
         ignored: &[],
         head: 1,
@@ -15475,15 +16634,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G462) },
             Rule {
-                when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
+                when: &[Condition::Has(M85)],
+                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
         ],
-        gates: G438,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15492,11 +16651,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::1.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C338),
-            slot("sp", C344),
-            slot("cta_group::1", C341),
-            slot("kind", C339),
-            optional("collector", C340),
+            slot("mma", C354),
+            slot("sp", C360),
+            slot("cta_group::1", C357),
+            slot("kind", C355),
+            optional("collector", C356),
         ],
         ignored: &[],
         head: 1,
@@ -15513,15 +16672,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G462) },
             Rule {
-                when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
+                when: &[Condition::Has(M85)],
+                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
         ],
-        gates: G438,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15530,11 +16689,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::2.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C338),
-            slot("sp", C344),
-            slot("cta_group::2", C342),
-            slot("kind", C339),
-            optional("collector", C340),
+            slot("mma", C354),
+            slot("sp", C360),
+            slot("cta_group::2", C358),
+            slot("kind", C355),
+            optional("collector", C356),
         ],
         ignored: &[],
         head: 1,
@@ -15551,15 +16710,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G462) },
             Rule {
-                when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
+                when: &[Condition::Has(M85)],
+                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
         ],
-        gates: G438,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15568,12 +16727,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C338),
-            slot("sp", C344),
-            slot("cta_group", C105),
-            slot("kind", C339),
-            optional("ashift", C343),
-            optional("collector", C340),
+            slot("mma", C354),
+            slot("sp", C360),
+            slot("cta_group", C114),
+            slot("kind", C355),
+            optional("ashift", C359),
+            optional("collector", C356),
         ],
         ignored: &[],
         head: 1,
@@ -15589,15 +16748,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G462) },
             Rule {
-                when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
+                when: &[Condition::Has(M85)],
+                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
         ],
-        gates: G438,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15606,12 +16765,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::1.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C338),
-            slot("sp", C344),
-            slot("cta_group::1", C341),
-            slot("kind", C339),
-            optional("ashift", C343),
-            optional("collector", C340),
+            slot("mma", C354),
+            slot("sp", C360),
+            slot("cta_group::1", C357),
+            slot("kind", C355),
+            optional("ashift", C359),
+            optional("collector", C356),
         ],
         ignored: &[],
         head: 1,
@@ -15628,15 +16787,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G462) },
             Rule {
-                when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
+                when: &[Condition::Has(M85)],
+                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
         ],
-        gates: G438,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15645,12 +16804,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::2.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C338),
-            slot("sp", C344),
-            slot("cta_group::2", C342),
-            slot("kind", C339),
-            optional("ashift", C343),
-            optional("collector", C340),
+            slot("mma", C354),
+            slot("sp", C360),
+            slot("cta_group::2", C358),
+            slot("kind", C355),
+            optional("ashift", C359),
+            optional("collector", C356),
         ],
         ignored: &[],
         head: 1,
@@ -15667,15 +16826,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G462) },
             Rule {
-                when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
+                when: &[Condition::Has(M85)],
+                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
         ],
-        gates: G438,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15684,12 +16843,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C338),
-            slot("cta_group", C105),
-            slot("kind", C345),
-            slot("block_scale", C254),
-            optional("scale_vec_size", C346),
-            optional("collector", C340),
+            slot("mma", C354),
+            slot("cta_group", C114),
+            slot("kind", C361),
+            slot("block_scale", C270),
+            optional("scale_vec_size", C362),
+            optional("collector", C356),
         ],
         ignored: &[],
         head: 1,
@@ -15703,28 +16862,28 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M66), Condition::Has(M86)], then: Consequence::Gates(G442) },
-            Rule { when: &[Condition::Has(M66), Condition::Has(M87)], then: Consequence::Gates(G443) },
+            Rule { when: &[Condition::Has(M67), Condition::Has(M87)], then: Consequence::Gates(G467) },
+            Rule { when: &[Condition::Has(M67), Condition::Has(M88)], then: Consequence::Gates(G468) },
             Rule {
-                when: &[Condition::Has(M88)],
-                then: Consequence::Needs(&[Condition::HasNot(M89)], Fault::Illegal(M88)),
-            },
-            Rule {
-                when: &[Condition::Has(M86)],
-                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M86)),
+                when: &[Condition::Has(M89)],
+                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M89)),
             },
             Rule {
                 when: &[Condition::Has(M87)],
                 then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Illegal(M87)),
             },
             Rule {
-                when: &[Condition::Has(M87)],
-                then: Consequence::Needs(&[Condition::Has(M92)], Fault::Missing("scale_vec_size")),
+                when: &[Condition::Has(M88)],
+                then: Consequence::Needs(&[Condition::HasNot(M92)], Fault::Illegal(M88)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
+            Rule {
+                when: &[Condition::Has(M88)],
+                then: Consequence::Needs(&[Condition::Has(M93)], Fault::Missing("scale_vec_size")),
+            },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
         ],
-        gates: G438,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15733,12 +16892,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C338),
-            slot("cta_group", C105),
-            slot("kind", C345),
-            slot("block_scale", C254),
-            optional("scale_vec_size", C346),
-            optional("collector", C340),
+            slot("mma", C354),
+            slot("cta_group", C114),
+            slot("kind", C361),
+            slot("block_scale", C270),
+            optional("scale_vec_size", C362),
+            optional("collector", C356),
         ],
         ignored: &[],
         head: 1,
@@ -15752,28 +16911,28 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M66), Condition::Has(M86)], then: Consequence::Gates(G442) },
-            Rule { when: &[Condition::Has(M66), Condition::Has(M87)], then: Consequence::Gates(G443) },
+            Rule { when: &[Condition::Has(M67), Condition::Has(M87)], then: Consequence::Gates(G467) },
+            Rule { when: &[Condition::Has(M67), Condition::Has(M88)], then: Consequence::Gates(G468) },
             Rule {
-                when: &[Condition::Has(M88)],
-                then: Consequence::Needs(&[Condition::HasNot(M89)], Fault::Illegal(M88)),
-            },
-            Rule {
-                when: &[Condition::Has(M86)],
-                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M86)),
+                when: &[Condition::Has(M89)],
+                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M89)),
             },
             Rule {
                 when: &[Condition::Has(M87)],
                 then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Illegal(M87)),
             },
             Rule {
-                when: &[Condition::Has(M87)],
-                then: Consequence::Needs(&[Condition::Has(M92)], Fault::Missing("scale_vec_size")),
+                when: &[Condition::Has(M88)],
+                then: Consequence::Needs(&[Condition::HasNot(M92)], Fault::Illegal(M88)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
+            Rule {
+                when: &[Condition::Has(M88)],
+                then: Consequence::Needs(&[Condition::Has(M93)], Fault::Missing("scale_vec_size")),
+            },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
         ],
-        gates: G438,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15782,13 +16941,13 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C338),
-            slot("sp", C344),
-            slot("cta_group", C105),
-            slot("kind", C345),
-            slot("block_scale", C254),
-            optional("scale_vec_size", C346),
-            optional("collector", C340),
+            slot("mma", C354),
+            slot("sp", C360),
+            slot("cta_group", C114),
+            slot("kind", C361),
+            slot("block_scale", C270),
+            optional("scale_vec_size", C362),
+            optional("collector", C356),
         ],
         ignored: &[],
         head: 1,
@@ -15803,28 +16962,28 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M66), Condition::Has(M86)], then: Consequence::Gates(G442) },
-            Rule { when: &[Condition::Has(M66), Condition::Has(M87)], then: Consequence::Gates(G443) },
+            Rule { when: &[Condition::Has(M67), Condition::Has(M87)], then: Consequence::Gates(G467) },
+            Rule { when: &[Condition::Has(M67), Condition::Has(M88)], then: Consequence::Gates(G468) },
             Rule {
-                when: &[Condition::Has(M88)],
-                then: Consequence::Needs(&[Condition::HasNot(M89)], Fault::Illegal(M88)),
-            },
-            Rule {
-                when: &[Condition::Has(M86)],
-                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M86)),
+                when: &[Condition::Has(M89)],
+                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M89)),
             },
             Rule {
                 when: &[Condition::Has(M87)],
                 then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Illegal(M87)),
             },
             Rule {
-                when: &[Condition::Has(M87)],
-                then: Consequence::Needs(&[Condition::Has(M92)], Fault::Missing("scale_vec_size")),
+                when: &[Condition::Has(M88)],
+                then: Consequence::Needs(&[Condition::HasNot(M92)], Fault::Illegal(M88)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
+            Rule {
+                when: &[Condition::Has(M88)],
+                then: Consequence::Needs(&[Condition::Has(M93)], Fault::Missing("scale_vec_size")),
+            },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
         ],
-        gates: G438,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15833,13 +16992,13 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C338),
-            slot("sp", C344),
-            slot("cta_group", C105),
-            slot("kind", C345),
-            slot("block_scale", C254),
-            optional("scale_vec_size", C346),
-            optional("collector", C340),
+            slot("mma", C354),
+            slot("sp", C360),
+            slot("cta_group", C114),
+            slot("kind", C361),
+            slot("block_scale", C270),
+            optional("scale_vec_size", C362),
+            optional("collector", C356),
         ],
         ignored: &[],
         head: 1,
@@ -15854,28 +17013,28 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M66), Condition::Has(M86)], then: Consequence::Gates(G442) },
-            Rule { when: &[Condition::Has(M66), Condition::Has(M87)], then: Consequence::Gates(G443) },
+            Rule { when: &[Condition::Has(M67), Condition::Has(M87)], then: Consequence::Gates(G467) },
+            Rule { when: &[Condition::Has(M67), Condition::Has(M88)], then: Consequence::Gates(G468) },
             Rule {
-                when: &[Condition::Has(M88)],
-                then: Consequence::Needs(&[Condition::HasNot(M89)], Fault::Illegal(M88)),
-            },
-            Rule {
-                when: &[Condition::Has(M86)],
-                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M86)),
+                when: &[Condition::Has(M89)],
+                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M89)),
             },
             Rule {
                 when: &[Condition::Has(M87)],
                 then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Illegal(M87)),
             },
             Rule {
-                when: &[Condition::Has(M87)],
-                then: Consequence::Needs(&[Condition::Has(M92)], Fault::Missing("scale_vec_size")),
+                when: &[Condition::Has(M88)],
+                then: Consequence::Needs(&[Condition::HasNot(M92)], Fault::Illegal(M88)),
             },
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
+            Rule {
+                when: &[Condition::Has(M88)],
+                then: Consequence::Needs(&[Condition::Has(M93)], Fault::Missing("scale_vec_size")),
+            },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
         ],
-        gates: G438,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15884,11 +17043,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.cta_group::1.kind{.buffer} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C338),
-            slot("ws", C347),
-            slot("cta_group::1", C341),
-            slot("kind", C339),
-            optional("buffer", C348),
+            slot("mma", C354),
+            slot("ws", C363),
+            slot("cta_group::1", C357),
+            slot("kind", C355),
+            optional("buffer", C364),
         ],
         ignored: &[],
         head: 2,
@@ -15900,8 +17059,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G437) }],
-        gates: G460,
+        rules: &[Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G462) }],
+        gates: G485,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15910,11 +17069,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.cta_group::1.kind{.buffer} [d-tmem], [a], b-desc:b64, idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C338),
-            slot("ws", C347),
-            slot("cta_group::1", C341),
-            slot("kind", C339),
-            optional("buffer", C348),
+            slot("mma", C354),
+            slot("ws", C363),
+            slot("cta_group::1", C357),
+            slot("kind", C355),
+            optional("buffer", C364),
         ],
         ignored: &[],
         head: 2,
@@ -15926,8 +17085,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G437) }],
-        gates: G460,
+        rules: &[Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G462) }],
+        gates: G485,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15936,12 +17095,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.sp.cta_group::1.kind{.buffer} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C338),
-            slot("ws", C347),
-            slot("sp", C344),
-            slot("cta_group::1", C341),
-            slot("kind", C339),
-            optional("buffer", C348),
+            slot("mma", C354),
+            slot("ws", C363),
+            slot("sp", C360),
+            slot("cta_group::1", C357),
+            slot("kind", C355),
+            optional("buffer", C364),
         ],
         ignored: &[],
         head: 2,
@@ -15954,8 +17113,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G437) }],
-        gates: G460,
+        rules: &[Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G462) }],
+        gates: G485,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15964,12 +17123,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.sp.cta_group::1.kind{.buffer} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C338),
-            slot("ws", C347),
-            slot("sp", C344),
-            slot("cta_group::1", C341),
-            slot("kind", C339),
-            optional("buffer", C348),
+            slot("mma", C354),
+            slot("ws", C363),
+            slot("sp", C360),
+            slot("cta_group::1", C357),
+            slot("kind", C355),
+            optional("buffer", C364),
         ],
         ignored: &[],
         head: 2,
@@ -15982,8 +17141,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G437) }],
-        gates: G460,
+        rules: &[Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G462) }],
+        gates: G485,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -15992,20 +17151,20 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.b64 [mbar]",
         section: "9.7.16.11.1",
         slots: &[
-            slot("commit", C349),
-            slot("cta_group", C105),
-            slot("mbarrier::arrive::one", C350),
-            optional("shared::cluster", C90),
-            slot("b64", C87),
+            slot("commit", C365),
+            slot("cta_group", C114),
+            slot("mbarrier::arrive::one", C366),
+            optional("shared::cluster", C99),
+            slot("b64", C96),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("mbar", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
         ],
-        gates: G461,
+        gates: G486,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCommit),
     },
@@ -16014,12 +17173,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.multicast.b64 [mbar], mask<in 0..65535>:u16",
         section: "9.7.16.11.1",
         slots: &[
-            slot("commit", C349),
-            slot("cta_group", C105),
-            slot("mbarrier::arrive::one", C350),
-            optional("shared::cluster", C90),
-            slot("multicast", C92),
-            slot("b64", C87),
+            slot("commit", C365),
+            slot("cta_group", C114),
+            slot("mbarrier::arrive::one", C366),
+            optional("shared::cluster", C99),
+            slot("multicast", C101),
+            slot("b64", C96),
         ],
         ignored: &[],
         head: 1,
@@ -16028,10 +17187,10 @@ pub static FORMS: &[Form] = &[
             read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
         ],
-        gates: G461,
+        gates: G486,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCommit),
     },
@@ -16039,12 +17198,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.order",
         section: "9.7.16.12.1",
-        slots: &[slot("order", C351)],
+        slots: &[slot("order", C367)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G462,
+        gates: G487,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorOrder),
     },
@@ -16053,28 +17212,28 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.replace.tile.field{.map_space}.b1024.type [a], value:type",
         section: "9.7.9.26.1",
         slots: &[
-            slot("replace", C352),
-            slot("tile", C104),
-            slot("field", C353),
-            optional("map_space", C354),
-            slot("b1024", C355),
-            slot("type", C30),
+            slot("replace", C368),
+            slot("tile", C113),
+            slot("field", C369),
+            optional("map_space", C370),
+            slot("b1024", C371),
+            slot("type", C35),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("value", Kind::Source, Ty::Pick(0))],
         rules: &[
             Rule {
-                when: &[Condition::Has(M93)],
+                when: &[Condition::Has(M94)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T3)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M94)],
+                when: &[Condition::Has(M95)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G463) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G488) },
         ],
-        gates: G464,
+        gates: G489,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapReplace),
     },
@@ -16083,12 +17242,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.replace.tile.field{.map_space}.b1024.type [a], ordinal<imm 0..4>:u32, value:type",
         section: "9.7.9.26.1",
         slots: &[
-            slot("replace", C352),
-            slot("tile", C104),
-            slot("field", C356),
-            optional("map_space", C354),
-            slot("b1024", C355),
-            slot("type", C30),
+            slot("replace", C368),
+            slot("tile", C113),
+            slot("field", C372),
+            optional("map_space", C370),
+            slot("b1024", C371),
+            slot("type", C35),
         ],
         ignored: &[],
         head: 1,
@@ -16099,15 +17258,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M96)],
+                when: &[Condition::Has(M97)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T3)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M97)],
+                when: &[Condition::Has(M98)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Types),
             },
         ],
-        gates: G464,
+        gates: G489,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapReplace),
     },
@@ -16116,14 +17275,14 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned [dst], [src], size<imm 128>:u32",
         section: "9.7.9.26.1",
         slots: &[
-            slot("cp_fenceproxy", C357),
-            slot("global", C23),
-            slot("shared::cta", C66),
-            slot("tensormap::generic", C160),
-            slot("release", C153),
-            slot("scope", C26),
-            slot("sync", C47),
-            slot("aligned", C54),
+            slot("cp_fenceproxy", C373),
+            slot("global", C28),
+            slot("shared::cta", C74),
+            slot("tensormap::generic", C175),
+            slot("release", C168),
+            slot("scope", C31),
+            slot("sync", C52),
+            slot("aligned", C59),
         ],
         ignored: &[],
         head: 1,
@@ -16133,7 +17292,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G465,
+        gates: G490,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapCopy),
     },
@@ -16141,12 +17300,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Testp,
         syntax: "testp.op.type p, a",
         section: "9.7.3.1",
-        slots: &[slot("op", C358), slot("type", C76)],
+        slots: &[slot("op", C374), slot("type", C84)],
         ignored: &[],
         head: 0,
         operands: &[write("p", Kind::Register, Ty::Fixed(Type::Pred)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G466,
+        gates: G491,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::testp"),
     },
@@ -16155,11 +17314,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex{.uni}.geom.v4.dtype.ctype d[|p].4, [texture]",
         section: "9.7.10.3",
         slots: &[
-            optional("uni", C62),
-            slot("geom", C359),
-            slot("v4", C74),
-            slot("dtype", C360),
-            slot("ctype", C361),
+            optional("uni", C67),
+            slot("geom", C375),
+            slot("v4", C82),
+            slot("dtype", C376),
+            slot("ctype", C377),
         ],
         ignored: &[],
         head: 0,
@@ -16168,14 +17327,14 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
-            Rule {
-                when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
-            },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
             Rule {
                 when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M100)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
+            },
+            Rule {
+                when: &[Condition::Has(M101)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M101)),
             },
         ],
         gates: &[],
@@ -16187,12 +17346,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.ctype d[|p].4, [texture]",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C362),
-            optional("uni", C62),
-            slot("geom", C359),
-            slot("v4", C74),
-            slot("dtype", C360),
-            slot("ctype", C361),
+            slot("base", C378),
+            optional("uni", C67),
+            slot("geom", C375),
+            slot("v4", C82),
+            slot("dtype", C376),
+            slot("ctype", C377),
         ],
         ignored: &[],
         head: 1,
@@ -16201,17 +17360,17 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule {
+                when: &[Condition::Has(M101)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M101)),
+            },
             Rule {
                 when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M100)),
-            },
-            Rule {
-                when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G471,
+        gates: G496,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16220,12 +17379,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], lod.braced:ctype",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C363),
-            optional("uni", C62),
-            slot("geom", C359),
-            slot("v4", C74),
-            slot("dtype", C360),
-            slot("ctype", C361),
+            slot("level", C379),
+            optional("uni", C67),
+            slot("geom", C375),
+            slot("v4", C82),
+            slot("dtype", C376),
+            slot("ctype", C377),
         ],
         ignored: &[],
         head: 1,
@@ -16235,21 +17394,21 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
-            Rule {
-                when: &[Condition::Has(M101)],
-                then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
-            },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
             Rule {
                 when: &[Condition::Has(M102)],
                 then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
             },
             Rule {
-                when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
+                when: &[Condition::Has(M103)],
+                then: Consequence::Needs(&[Condition::HasNot(M103)], Fault::Illegal(M103)),
+            },
+            Rule {
+                when: &[Condition::Has(M100)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G472,
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16258,12 +17417,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C364),
-            optional("uni", C62),
-            slot("geom", C359),
-            slot("v4", C74),
-            slot("dtype", C360),
-            slot("ctype", C361),
+            slot("grad", C380),
+            optional("uni", C67),
+            slot("geom", C375),
+            slot("v4", C82),
+            slot("dtype", C376),
+            slot("ctype", C377),
         ],
         ignored: &[],
         head: 1,
@@ -16274,22 +17433,22 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G473) },
-            Rule {
-                when: &[Condition::Has(M101)],
-                then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
-            },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G498) },
             Rule {
                 when: &[Condition::Has(M102)],
                 then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
             },
             Rule {
-                when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
+                when: &[Condition::Has(M103)],
+                then: Consequence::Needs(&[Condition::HasNot(M103)], Fault::Illegal(M103)),
+            },
+            Rule {
+                when: &[Condition::Has(M100)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G474,
+        gates: G499,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16298,11 +17457,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            optional("uni", C62),
-            slot("geom", C359),
-            slot("v4", C74),
-            slot("dtype", C360),
-            slot("ctype", C361),
+            optional("uni", C67),
+            slot("geom", C375),
+            slot("v4", C82),
+            slot("dtype", C376),
+            slot("ctype", C377),
         ],
         ignored: &[],
         head: 0,
@@ -16312,15 +17471,15 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G475) },
-            Rule {
-                when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
-            },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G500) },
             Rule {
                 when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M100)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
+            },
+            Rule {
+                when: &[Condition::Has(M101)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M101)),
             },
         ],
         gates: &[],
@@ -16332,12 +17491,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C362),
-            optional("uni", C62),
-            slot("geom", C359),
-            slot("v4", C74),
-            slot("dtype", C360),
-            slot("ctype", C361),
+            slot("base", C378),
+            optional("uni", C67),
+            slot("geom", C375),
+            slot("v4", C82),
+            slot("dtype", C376),
+            slot("ctype", C377),
         ],
         ignored: &[],
         head: 1,
@@ -16347,18 +17506,18 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G476) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G501) },
+            Rule {
+                when: &[Condition::Has(M101)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M101)),
+            },
             Rule {
                 when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M100)),
-            },
-            Rule {
-                when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G471,
+        gates: G496,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16367,12 +17526,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], lod.braced:ctype, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C363),
-            optional("uni", C62),
-            slot("geom", C359),
-            slot("v4", C74),
-            slot("dtype", C360),
-            slot("ctype", C361),
+            slot("level", C379),
+            optional("uni", C67),
+            slot("geom", C375),
+            slot("v4", C82),
+            slot("dtype", C376),
+            slot("ctype", C377),
         ],
         ignored: &[],
         head: 1,
@@ -16383,22 +17542,22 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G477) },
-            Rule {
-                when: &[Condition::Has(M101)],
-                then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
-            },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G502) },
             Rule {
                 when: &[Condition::Has(M102)],
                 then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
             },
             Rule {
-                when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
+                when: &[Condition::Has(M103)],
+                then: Consequence::Needs(&[Condition::HasNot(M103)], Fault::Illegal(M103)),
+            },
+            Rule {
+                when: &[Condition::Has(M100)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G472,
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16407,12 +17566,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C364),
-            optional("uni", C62),
-            slot("geom", C359),
-            slot("v4", C74),
-            slot("dtype", C360),
-            slot("ctype", C361),
+            slot("grad", C380),
+            optional("uni", C67),
+            slot("geom", C375),
+            slot("v4", C82),
+            slot("dtype", C376),
+            slot("ctype", C377),
         ],
         ignored: &[],
         head: 1,
@@ -16424,23 +17583,23 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G478) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G473) },
-            Rule {
-                when: &[Condition::Has(M101)],
-                then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
-            },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G503) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G498) },
             Rule {
                 when: &[Condition::Has(M102)],
                 then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
             },
             Rule {
-                when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
+                when: &[Condition::Has(M103)],
+                then: Consequence::Needs(&[Condition::HasNot(M103)], Fault::Illegal(M103)),
+            },
+            Rule {
+                when: &[Condition::Has(M100)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G474,
+        gates: G499,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16449,10 +17608,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tex{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            optional("uni", C62),
-            slot("geom", C365),
-            slot("v4", C74),
-            slot("dtype", C360),
+            optional("uni", C67),
+            slot("geom", C381),
+            slot("v4", C82),
+            slot("dtype", C376),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16463,8 +17622,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G475) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G500) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -16475,11 +17634,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C362),
-            optional("uni", C62),
-            slot("geom", C365),
-            slot("v4", C74),
-            slot("dtype", C360),
+            slot("base", C378),
+            optional("uni", C67),
+            slot("geom", C381),
+            slot("v4", C82),
+            slot("dtype", C376),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16490,10 +17649,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G476) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G501) },
         ],
-        gates: G471,
+        gates: G496,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16502,11 +17661,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], lod.braced:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C363),
-            optional("uni", C62),
-            slot("geom", C365),
-            slot("v4", C74),
-            slot("dtype", C360),
+            slot("level", C379),
+            optional("uni", C67),
+            slot("geom", C381),
+            slot("v4", C82),
+            slot("dtype", C376),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16518,10 +17677,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G477) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G502) },
         ],
-        gates: G472,
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16530,11 +17689,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C364),
-            optional("uni", C62),
-            slot("geom", C365),
-            slot("v4", C74),
-            slot("dtype", C360),
+            slot("grad", C380),
+            optional("uni", C67),
+            slot("geom", C381),
+            slot("v4", C82),
+            slot("dtype", C376),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16547,11 +17706,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G478) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G473) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G503) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G498) },
         ],
-        gates: G474,
+        gates: G499,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16560,10 +17719,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tex{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            optional("uni", C62),
-            slot("geom", C365),
-            slot("v4", C74),
-            slot("dtype", C360),
+            optional("uni", C67),
+            slot("geom", C381),
+            slot("v4", C82),
+            slot("dtype", C376),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16575,8 +17734,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G475) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G500) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -16587,11 +17746,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C362),
-            optional("uni", C62),
-            slot("geom", C365),
-            slot("v4", C74),
-            slot("dtype", C360),
+            slot("base", C378),
+            optional("uni", C67),
+            slot("geom", C381),
+            slot("v4", C82),
+            slot("dtype", C376),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16603,10 +17762,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G476) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G501) },
         ],
-        gates: G471,
+        gates: G496,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16615,11 +17774,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], lod.braced:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C363),
-            optional("uni", C62),
-            slot("geom", C365),
-            slot("v4", C74),
-            slot("dtype", C360),
+            slot("level", C379),
+            optional("uni", C67),
+            slot("geom", C381),
+            slot("v4", C82),
+            slot("dtype", C376),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16632,10 +17791,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G477) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G502) },
         ],
-        gates: G472,
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16644,11 +17803,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C364),
-            optional("uni", C62),
-            slot("geom", C365),
-            slot("v4", C74),
-            slot("dtype", C360),
+            slot("grad", C380),
+            optional("uni", C67),
+            slot("geom", C381),
+            slot("v4", C82),
+            slot("dtype", C376),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16662,11 +17821,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M37)], then: Consequence::Gates(G478) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G473) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G503) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G498) },
         ],
-        gates: G474,
+        gates: G499,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16675,11 +17834,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex{.uni}.geom.v2.dtype.ctype d[|p].2, [texture]",
         section: "9.7.10.3",
         slots: &[
-            optional("uni", C62),
-            slot("geom", C359),
-            slot("v2", C366),
-            slot("dtype", C367),
-            slot("ctype", C361),
+            optional("uni", C67),
+            slot("geom", C375),
+            slot("v2", C382),
+            slot("dtype", C383),
+            slot("ctype", C377),
         ],
         ignored: &[],
         head: 0,
@@ -16688,14 +17847,14 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
-            Rule {
-                when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
-            },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
             Rule {
                 when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M100)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
+            },
+            Rule {
+                when: &[Condition::Has(M101)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M101)),
             },
         ],
         gates: &[],
@@ -16707,12 +17866,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.ctype d[|p].2, [texture]",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C362),
-            optional("uni", C62),
-            slot("geom", C359),
-            slot("v2", C366),
-            slot("dtype", C367),
-            slot("ctype", C361),
+            slot("base", C378),
+            optional("uni", C67),
+            slot("geom", C375),
+            slot("v2", C382),
+            slot("dtype", C383),
+            slot("ctype", C377),
         ],
         ignored: &[],
         head: 1,
@@ -16721,17 +17880,17 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule {
+                when: &[Condition::Has(M101)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M101)),
+            },
             Rule {
                 when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M100)),
-            },
-            Rule {
-                when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G471,
+        gates: G496,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16740,12 +17899,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], lod.braced:ctype",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C363),
-            optional("uni", C62),
-            slot("geom", C359),
-            slot("v2", C366),
-            slot("dtype", C367),
-            slot("ctype", C361),
+            slot("level", C379),
+            optional("uni", C67),
+            slot("geom", C375),
+            slot("v2", C382),
+            slot("dtype", C383),
+            slot("ctype", C377),
         ],
         ignored: &[],
         head: 1,
@@ -16755,21 +17914,21 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
-            Rule {
-                when: &[Condition::Has(M101)],
-                then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
-            },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
             Rule {
                 when: &[Condition::Has(M102)],
                 then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
             },
             Rule {
-                when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
+                when: &[Condition::Has(M103)],
+                then: Consequence::Needs(&[Condition::HasNot(M103)], Fault::Illegal(M103)),
+            },
+            Rule {
+                when: &[Condition::Has(M100)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G472,
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16778,12 +17937,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C364),
-            optional("uni", C62),
-            slot("geom", C359),
-            slot("v2", C366),
-            slot("dtype", C367),
-            slot("ctype", C361),
+            slot("grad", C380),
+            optional("uni", C67),
+            slot("geom", C375),
+            slot("v2", C382),
+            slot("dtype", C383),
+            slot("ctype", C377),
         ],
         ignored: &[],
         head: 1,
@@ -16794,22 +17953,22 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G473) },
-            Rule {
-                when: &[Condition::Has(M101)],
-                then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
-            },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G498) },
             Rule {
                 when: &[Condition::Has(M102)],
                 then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
             },
             Rule {
-                when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
+                when: &[Condition::Has(M103)],
+                then: Consequence::Needs(&[Condition::HasNot(M103)], Fault::Illegal(M103)),
+            },
+            Rule {
+                when: &[Condition::Has(M100)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G474,
+        gates: G499,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16818,11 +17977,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            optional("uni", C62),
-            slot("geom", C359),
-            slot("v2", C366),
-            slot("dtype", C367),
-            slot("ctype", C361),
+            optional("uni", C67),
+            slot("geom", C375),
+            slot("v2", C382),
+            slot("dtype", C383),
+            slot("ctype", C377),
         ],
         ignored: &[],
         head: 0,
@@ -16832,15 +17991,15 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G475) },
-            Rule {
-                when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
-            },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
             Rule {
                 when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M100)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
+            },
+            Rule {
+                when: &[Condition::Has(M101)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M101)),
             },
         ],
         gates: &[],
@@ -16852,12 +18011,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C362),
-            optional("uni", C62),
-            slot("geom", C359),
-            slot("v2", C366),
-            slot("dtype", C367),
-            slot("ctype", C361),
+            slot("base", C378),
+            optional("uni", C67),
+            slot("geom", C375),
+            slot("v2", C382),
+            slot("dtype", C383),
+            slot("ctype", C377),
         ],
         ignored: &[],
         head: 1,
@@ -16867,18 +18026,18 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G476) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G501) },
+            Rule {
+                when: &[Condition::Has(M101)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M101)),
+            },
             Rule {
                 when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M100)),
-            },
-            Rule {
-                when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G471,
+        gates: G496,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16887,12 +18046,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], lod.braced:ctype, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C363),
-            optional("uni", C62),
-            slot("geom", C359),
-            slot("v2", C366),
-            slot("dtype", C367),
-            slot("ctype", C361),
+            slot("level", C379),
+            optional("uni", C67),
+            slot("geom", C375),
+            slot("v2", C382),
+            slot("dtype", C383),
+            slot("ctype", C377),
         ],
         ignored: &[],
         head: 1,
@@ -16903,22 +18062,22 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G477) },
-            Rule {
-                when: &[Condition::Has(M101)],
-                then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
-            },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G502) },
             Rule {
                 when: &[Condition::Has(M102)],
                 then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
             },
             Rule {
-                when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
+                when: &[Condition::Has(M103)],
+                then: Consequence::Needs(&[Condition::HasNot(M103)], Fault::Illegal(M103)),
+            },
+            Rule {
+                when: &[Condition::Has(M100)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G472,
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16927,12 +18086,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C364),
-            optional("uni", C62),
-            slot("geom", C359),
-            slot("v2", C366),
-            slot("dtype", C367),
-            slot("ctype", C361),
+            slot("grad", C380),
+            optional("uni", C67),
+            slot("geom", C375),
+            slot("v2", C382),
+            slot("dtype", C383),
+            slot("ctype", C377),
         ],
         ignored: &[],
         head: 1,
@@ -16944,23 +18103,23 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G478) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G473) },
-            Rule {
-                when: &[Condition::Has(M101)],
-                then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M101)),
-            },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G503) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G498) },
             Rule {
                 when: &[Condition::Has(M102)],
                 then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
             },
             Rule {
-                when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M99)),
+                when: &[Condition::Has(M103)],
+                then: Consequence::Needs(&[Condition::HasNot(M103)], Fault::Illegal(M103)),
+            },
+            Rule {
+                when: &[Condition::Has(M100)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G474,
+        gates: G499,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -16969,10 +18128,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tex{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            optional("uni", C62),
-            slot("geom", C365),
-            slot("v2", C366),
-            slot("dtype", C367),
+            optional("uni", C67),
+            slot("geom", C381),
+            slot("v2", C382),
+            slot("dtype", C383),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16983,8 +18142,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G475) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -16995,11 +18154,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C362),
-            optional("uni", C62),
-            slot("geom", C365),
-            slot("v2", C366),
-            slot("dtype", C367),
+            slot("base", C378),
+            optional("uni", C67),
+            slot("geom", C381),
+            slot("v2", C382),
+            slot("dtype", C383),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17010,10 +18169,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G476) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G501) },
         ],
-        gates: G471,
+        gates: G496,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17022,11 +18181,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], lod.braced:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C363),
-            optional("uni", C62),
-            slot("geom", C365),
-            slot("v2", C366),
-            slot("dtype", C367),
+            slot("level", C379),
+            optional("uni", C67),
+            slot("geom", C381),
+            slot("v2", C382),
+            slot("dtype", C383),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17038,10 +18197,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G477) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G502) },
         ],
-        gates: G472,
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17050,11 +18209,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C364),
-            optional("uni", C62),
-            slot("geom", C365),
-            slot("v2", C366),
-            slot("dtype", C367),
+            slot("grad", C380),
+            optional("uni", C67),
+            slot("geom", C381),
+            slot("v2", C382),
+            slot("dtype", C383),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17067,11 +18226,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G478) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G473) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G503) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G498) },
         ],
-        gates: G474,
+        gates: G499,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17080,10 +18239,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tex{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            optional("uni", C62),
-            slot("geom", C365),
-            slot("v2", C366),
-            slot("dtype", C367),
+            optional("uni", C67),
+            slot("geom", C381),
+            slot("v2", C382),
+            slot("dtype", C383),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17095,8 +18254,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G475) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -17107,11 +18266,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C362),
-            optional("uni", C62),
-            slot("geom", C365),
-            slot("v2", C366),
-            slot("dtype", C367),
+            slot("base", C378),
+            optional("uni", C67),
+            slot("geom", C381),
+            slot("v2", C382),
+            slot("dtype", C383),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17123,10 +18282,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G476) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G501) },
         ],
-        gates: G471,
+        gates: G496,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17135,11 +18294,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], lod.braced:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C363),
-            optional("uni", C62),
-            slot("geom", C365),
-            slot("v2", C366),
-            slot("dtype", C367),
+            slot("level", C379),
+            optional("uni", C67),
+            slot("geom", C381),
+            slot("v2", C382),
+            slot("dtype", C383),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17152,10 +18311,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G477) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G502) },
         ],
-        gates: G472,
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17164,11 +18323,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C364),
-            optional("uni", C62),
-            slot("geom", C365),
-            slot("v2", C366),
-            slot("dtype", C367),
+            slot("grad", C380),
+            optional("uni", C67),
+            slot("geom", C381),
+            slot("v2", C382),
+            slot("dtype", C383),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17182,11 +18341,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G470) },
-            Rule { when: &[Condition::Has(M103)], then: Consequence::Gates(G478) },
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G473) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G503) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G498) },
         ],
-        gates: G474,
+        gates: G499,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17195,11 +18354,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tld4{.uni}.component.geom.v4.dtype.f32 d[|p].4, [texture]",
         section: "9.7.10.4",
         slots: &[
-            optional("uni", C62),
-            slot("component", C368),
-            slot("geom", C369),
-            slot("v4", C74),
-            slot("dtype", C287),
+            optional("uni", C67),
+            slot("component", C384),
+            slot("geom", C385),
+            slot("v4", C82),
+            slot("dtype", C303),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17208,8 +18367,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
             read("texture", Kind::Texels, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G482) }],
-        gates: G483,
+        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G507) }],
+        gates: G508,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17218,11 +18377,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tld4{.uni}.component.geom.v4.dtype.f32 d[|p].4, [texture], e.geom:s32",
         section: "9.7.10.4",
         slots: &[
-            optional("uni", C62),
-            slot("component", C368),
-            slot("geom", C370),
-            slot("v4", C74),
-            slot("dtype", C287),
+            optional("uni", C67),
+            slot("component", C384),
+            slot("geom", C386),
+            slot("v4", C82),
+            slot("dtype", C303),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17232,8 +18391,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G482) }],
-        gates: G487,
+        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G507) }],
+        gates: G512,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17242,11 +18401,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tld4{.uni}.component.geom.v4.dtype.f32 d[|p].4, [texture], f.geom:f32",
         section: "9.7.10.4",
         slots: &[
-            optional("uni", C62),
-            slot("component", C368),
-            slot("geom", C370),
-            slot("v4", C74),
-            slot("dtype", C287),
+            optional("uni", C67),
+            slot("component", C384),
+            slot("geom", C386),
+            slot("v4", C82),
+            slot("dtype", C303),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17256,8 +18415,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G482) }],
-        gates: G487,
+        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G507) }],
+        gates: G512,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17266,11 +18425,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tld4{.uni}.component.geom.v4.dtype.f32 d[|p].4, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.4",
         slots: &[
-            optional("uni", C62),
-            slot("component", C368),
-            slot("geom", C370),
-            slot("v4", C74),
-            slot("dtype", C287),
+            optional("uni", C67),
+            slot("component", C384),
+            slot("geom", C386),
+            slot("v4", C82),
+            slot("dtype", C303),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17281,8 +18440,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G482) }],
-        gates: G487,
+        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G507) }],
+        gates: G512,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17303,7 +18462,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Txq,
         syntax: "txq.query.b32 d, [texref]",
         section: "9.7.10.5",
-        slots: &[slot("query", C371), slot("b32", C6)],
+        slots: &[slot("query", C387), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("texref", Kind::Handle, Ty::None)],
@@ -17316,7 +18475,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Txq,
         syntax: "txq.level.query.b32 d, [texref], lod:s32",
         section: "9.7.10.5",
-        slots: &[slot("level", C363), slot("query", C372), slot("b32", C6)],
+        slots: &[slot("level", C379), slot("query", C388), slot("b32", C6)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -17325,7 +18484,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G490,
+        gates: G515,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Txq),
     },
@@ -17333,7 +18492,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vabsdiff,
         syntax: "vabsdiff.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C148), slot("atype", C148), slot("btype", C148), optional("sat", C8)],
+        slots: &[slot("dtype", C163), slot("atype", C163), slot("btype", C163), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17342,7 +18501,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G491,
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -17350,7 +18509,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vabsdiff,
         syntax: "vabsdiff.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C148), slot("atype", C148), slot("btype", C148), optional("sat", C8)],
+        slots: &[slot("dtype", C163), slot("atype", C163), slot("btype", C163), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17360,7 +18519,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G491,
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -17369,11 +18528,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vabsdiff.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
-            slot("dtype", C148),
-            slot("atype", C148),
-            slot("btype", C148),
+            slot("dtype", C163),
+            slot("atype", C163),
+            slot("btype", C163),
             optional("sat", C8),
-            slot("op2", C43),
+            slot("op2", C48),
         ],
         ignored: &[],
         head: 0,
@@ -17384,7 +18543,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G491,
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -17393,11 +18552,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vabsdiff2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C148),
-            slot("atype", C148),
-            slot("btype", C148),
+            slot("dtype", C163),
+            slot("atype", C163),
+            slot("btype", C163),
             optional("sat", C8),
-            optional("add", C35),
+            optional("add", C40),
         ],
         ignored: &[],
         head: 0,
@@ -17408,10 +18567,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M25)],
-            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
+            when: &[Condition::Has(M1)],
+            then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G492,
+        gates: G517,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff2"),
     },
@@ -17420,11 +18579,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vabsdiff4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C148),
-            slot("atype", C148),
-            slot("btype", C148),
+            slot("dtype", C163),
+            slot("atype", C163),
+            slot("btype", C163),
             optional("sat", C8),
-            optional("add", C35),
+            optional("add", C40),
         ],
         ignored: &[],
         head: 0,
@@ -17435,10 +18594,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M25)],
-            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
+            when: &[Condition::Has(M1)],
+            then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G493,
+        gates: G518,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff4"),
     },
@@ -17446,7 +18605,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vadd,
         syntax: "vadd.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C148), slot("atype", C148), slot("btype", C148), optional("sat", C8)],
+        slots: &[slot("dtype", C163), slot("atype", C163), slot("btype", C163), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17455,7 +18614,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G494,
+        gates: G519,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -17463,7 +18622,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vadd,
         syntax: "vadd.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C148), slot("atype", C148), slot("btype", C148), optional("sat", C8)],
+        slots: &[slot("dtype", C163), slot("atype", C163), slot("btype", C163), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17473,7 +18632,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G494,
+        gates: G519,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -17482,11 +18641,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vadd.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
-            slot("dtype", C148),
-            slot("atype", C148),
-            slot("btype", C148),
+            slot("dtype", C163),
+            slot("atype", C163),
+            slot("btype", C163),
             optional("sat", C8),
-            slot("op2", C43),
+            slot("op2", C48),
         ],
         ignored: &[],
         head: 0,
@@ -17497,7 +18656,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G494,
+        gates: G519,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -17506,11 +18665,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vadd2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C148),
-            slot("atype", C148),
-            slot("btype", C148),
+            slot("dtype", C163),
+            slot("atype", C163),
+            slot("btype", C163),
             optional("sat", C8),
-            optional("add", C35),
+            optional("add", C40),
         ],
         ignored: &[],
         head: 0,
@@ -17521,10 +18680,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M25)],
-            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
+            when: &[Condition::Has(M1)],
+            then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G495,
+        gates: G520,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add2"),
     },
@@ -17533,11 +18692,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vadd4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C148),
-            slot("atype", C148),
-            slot("btype", C148),
+            slot("dtype", C163),
+            slot("atype", C163),
+            slot("btype", C163),
             optional("sat", C8),
-            optional("add", C35),
+            optional("add", C40),
         ],
         ignored: &[],
         head: 0,
@@ -17548,10 +18707,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M25)],
-            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
+            when: &[Condition::Has(M1)],
+            then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G496,
+        gates: G521,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add4"),
     },
@@ -17560,11 +18719,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vavrg2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C148),
-            slot("atype", C148),
-            slot("btype", C148),
+            slot("dtype", C163),
+            slot("atype", C163),
+            slot("btype", C163),
             optional("sat", C8),
-            optional("add", C35),
+            optional("add", C40),
         ],
         ignored: &[],
         head: 0,
@@ -17575,10 +18734,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M25)],
-            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
+            when: &[Condition::Has(M1)],
+            then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G497,
+        gates: G522,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg2"),
     },
@@ -17587,11 +18746,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vavrg4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C148),
-            slot("atype", C148),
-            slot("btype", C148),
+            slot("dtype", C163),
+            slot("atype", C163),
+            slot("btype", C163),
             optional("sat", C8),
-            optional("add", C35),
+            optional("add", C40),
         ],
         ignored: &[],
         head: 0,
@@ -17602,10 +18761,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M25)],
-            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
+            when: &[Condition::Has(M1)],
+            then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G498,
+        gates: G523,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg4"),
     },
@@ -17614,11 +18773,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vmad.dtype.atype.btype{.sat}{.scale} d, {-}a.part, {-}b.part, {-}c",
         section: "9.7.18.1.3",
         slots: &[
-            slot("dtype", C148),
-            slot("atype", C148),
-            slot("btype", C148),
+            slot("dtype", C163),
+            slot("atype", C163),
+            slot("btype", C163),
             optional("sat", C8),
-            optional("scale", C373),
+            optional("scale", C389),
         ],
         ignored: &[],
         head: 0,
@@ -17629,7 +18788,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)).negatable(),
         ],
         rules: &[],
-        gates: G499,
+        gates: G524,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -17638,12 +18797,12 @@ pub static FORMS: &[Form] = &[
         syntax: "vmad.dtype.atype.btype.po{.sat}{.scale} d, a.part, b.part, c",
         section: "9.7.18.1.3",
         slots: &[
-            slot("dtype", C148),
-            slot("atype", C148),
-            slot("btype", C148),
-            slot("po", C374),
+            slot("dtype", C163),
+            slot("atype", C163),
+            slot("btype", C163),
+            slot("po", C390),
             optional("sat", C8),
-            optional("scale", C373),
+            optional("scale", C389),
         ],
         ignored: &[],
         head: 0,
@@ -17654,7 +18813,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G499,
+        gates: G524,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -17662,7 +18821,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vmax,
         syntax: "vmax.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C148), slot("atype", C148), slot("btype", C148), optional("sat", C8)],
+        slots: &[slot("dtype", C163), slot("atype", C163), slot("btype", C163), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17671,7 +18830,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G500,
+        gates: G525,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -17679,7 +18838,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vmax,
         syntax: "vmax.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C148), slot("atype", C148), slot("btype", C148), optional("sat", C8)],
+        slots: &[slot("dtype", C163), slot("atype", C163), slot("btype", C163), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17689,7 +18848,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G500,
+        gates: G525,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -17698,11 +18857,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vmax.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
-            slot("dtype", C148),
-            slot("atype", C148),
-            slot("btype", C148),
+            slot("dtype", C163),
+            slot("atype", C163),
+            slot("btype", C163),
             optional("sat", C8),
-            slot("op2", C43),
+            slot("op2", C48),
         ],
         ignored: &[],
         head: 0,
@@ -17713,7 +18872,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G500,
+        gates: G525,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -17722,11 +18881,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vmax2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C148),
-            slot("atype", C148),
-            slot("btype", C148),
+            slot("dtype", C163),
+            slot("atype", C163),
+            slot("btype", C163),
             optional("sat", C8),
-            optional("add", C35),
+            optional("add", C40),
         ],
         ignored: &[],
         head: 0,
@@ -17737,10 +18896,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M25)],
-            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
+            when: &[Condition::Has(M1)],
+            then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G501,
+        gates: G526,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max2"),
     },
@@ -17749,11 +18908,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vmax4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C148),
-            slot("atype", C148),
-            slot("btype", C148),
+            slot("dtype", C163),
+            slot("atype", C163),
+            slot("btype", C163),
             optional("sat", C8),
-            optional("add", C35),
+            optional("add", C40),
         ],
         ignored: &[],
         head: 0,
@@ -17764,10 +18923,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M25)],
-            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
+            when: &[Condition::Has(M1)],
+            then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G502,
+        gates: G527,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max4"),
     },
@@ -17775,7 +18934,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vmin,
         syntax: "vmin.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C148), slot("atype", C148), slot("btype", C148), optional("sat", C8)],
+        slots: &[slot("dtype", C163), slot("atype", C163), slot("btype", C163), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17784,7 +18943,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G503,
+        gates: G528,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -17792,7 +18951,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vmin,
         syntax: "vmin.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C148), slot("atype", C148), slot("btype", C148), optional("sat", C8)],
+        slots: &[slot("dtype", C163), slot("atype", C163), slot("btype", C163), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17802,7 +18961,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G503,
+        gates: G528,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -17811,11 +18970,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vmin.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
-            slot("dtype", C148),
-            slot("atype", C148),
-            slot("btype", C148),
+            slot("dtype", C163),
+            slot("atype", C163),
+            slot("btype", C163),
             optional("sat", C8),
-            slot("op2", C43),
+            slot("op2", C48),
         ],
         ignored: &[],
         head: 0,
@@ -17826,7 +18985,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G503,
+        gates: G528,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -17835,11 +18994,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vmin2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C148),
-            slot("atype", C148),
-            slot("btype", C148),
+            slot("dtype", C163),
+            slot("atype", C163),
+            slot("btype", C163),
             optional("sat", C8),
-            optional("add", C35),
+            optional("add", C40),
         ],
         ignored: &[],
         head: 0,
@@ -17850,10 +19009,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M25)],
-            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
+            when: &[Condition::Has(M1)],
+            then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G504,
+        gates: G529,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min2"),
     },
@@ -17862,11 +19021,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vmin4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C148),
-            slot("atype", C148),
-            slot("btype", C148),
+            slot("dtype", C163),
+            slot("atype", C163),
+            slot("btype", C163),
             optional("sat", C8),
-            optional("add", C35),
+            optional("add", C40),
         ],
         ignored: &[],
         head: 0,
@@ -17877,10 +19036,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M25)],
-            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
+            when: &[Condition::Has(M1)],
+            then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G505,
+        gates: G530,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min4"),
     },
@@ -17888,15 +19047,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.mode.pred d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("mode", C375), slot("pred", C52)],
+        slots: &[slot("mode", C391), slot("pred", C57)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G506) }],
-        gates: G507,
+        rules: &[Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) }],
+        gates: G532,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -17904,15 +19063,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.ballot.b32 d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("ballot", C376), slot("b32", C6)],
+        slots: &[slot("ballot", C392), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G506) }],
-        gates: G507,
+        rules: &[Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) }],
+        gates: G532,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -17920,7 +19079,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.sync.mode.pred d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C47), slot("mode", C375), slot("pred", C52)],
+        slots: &[slot("sync", C52), slot("mode", C391), slot("pred", C57)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17928,8 +19087,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G506) }],
-        gates: G508,
+        rules: &[Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) }],
+        gates: G533,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -17937,7 +19096,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.sync.ballot.b32 d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C47), slot("ballot", C376), slot("b32", C6)],
+        slots: &[slot("sync", C52), slot("ballot", C392), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17945,8 +19104,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G506) }],
-        gates: G508,
+        rules: &[Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) }],
+        gates: G533,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -17954,7 +19113,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp d:u32, a.part, b.part",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C148), slot("btype", C148), slot("CmpOp", C286)],
+        slots: &[slot("atype", C163), slot("btype", C163), slot("CmpOp", C302)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17964,15 +19123,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::HasNot(M75)], Fault::Comparison),
+                when: &[Condition::Has(M76)],
+                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
+                when: &[Condition::Has(M74)],
+                then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
             },
         ],
-        gates: G509,
+        gates: G534,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -17980,7 +19139,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp d.part:u32, a.part, b.part, c:u32",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C148), slot("btype", C148), slot("CmpOp", C286)],
+        slots: &[slot("atype", C163), slot("btype", C163), slot("CmpOp", C302)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17991,15 +19150,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::HasNot(M75)], Fault::Comparison),
+                when: &[Condition::Has(M76)],
+                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
+                when: &[Condition::Has(M74)],
+                then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
             },
         ],
-        gates: G509,
+        gates: G534,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -18007,7 +19166,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp.op2 d.part:u32, a.part, b.part, c:u32",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C148), slot("btype", C148), slot("CmpOp", C286), slot("op2", C43)],
+        slots: &[slot("atype", C163), slot("btype", C163), slot("CmpOp", C302), slot("op2", C48)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -18018,15 +19177,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::HasNot(M75)], Fault::Comparison),
+                when: &[Condition::Has(M76)],
+                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
+                when: &[Condition::Has(M74)],
+                then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
             },
         ],
-        gates: G509,
+        gates: G534,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -18034,7 +19193,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset2,
         syntax: "vset2.atype.btype.CmpOp{.add} d.halfmask:u32, a.halves, b.halves, c:u32",
         section: "9.7.18.2.2",
-        slots: &[slot("atype", C148), slot("btype", C148), slot("CmpOp", C286), optional("add", C35)],
+        slots: &[slot("atype", C163), slot("btype", C163), slot("CmpOp", C302), optional("add", C40)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -18046,15 +19205,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::HasNot(M75)], Fault::Comparison),
+                when: &[Condition::Has(M76)],
+                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
+                when: &[Condition::Has(M74)],
+                then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
             },
         ],
-        gates: G510,
+        gates: G535,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set2"),
     },
@@ -18062,7 +19221,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset4,
         syntax: "vset4.atype.btype.CmpOp{.add} d.bytemask:u32, a.bytes, b.bytes, c:u32",
         section: "9.7.18.2.4",
-        slots: &[slot("atype", C148), slot("btype", C148), slot("CmpOp", C286), optional("add", C35)],
+        slots: &[slot("atype", C163), slot("btype", C163), slot("CmpOp", C302), optional("add", C40)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -18074,15 +19233,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::HasNot(M75)], Fault::Comparison),
+                when: &[Condition::Has(M76)],
+                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::HasNot(M73)], Fault::Comparison),
+                when: &[Condition::Has(M74)],
+                then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
             },
         ],
-        gates: G511,
+        gates: G536,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set4"),
     },
@@ -18091,11 +19250,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vshl.dtype.atype.btype{.sat}.mode d, a.part, b.part",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C148),
-            slot("atype", C148),
-            slot("btype", C148),
+            slot("dtype", C163),
+            slot("atype", C163),
+            slot("btype", C163),
             optional("sat", C8),
-            slot("mode", C61),
+            slot("mode", C66),
         ],
         ignored: &[],
         head: 0,
@@ -18108,7 +19267,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G512,
+        gates: G537,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -18117,11 +19276,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vshl.dtype.atype.btype{.sat}.mode d.part, a.part, b.part, c",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C148),
-            slot("atype", C148),
-            slot("btype", C148),
+            slot("dtype", C163),
+            slot("atype", C163),
+            slot("btype", C163),
             optional("sat", C8),
-            slot("mode", C61),
+            slot("mode", C66),
         ],
         ignored: &[],
         head: 0,
@@ -18135,7 +19294,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G512,
+        gates: G537,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -18144,12 +19303,12 @@ pub static FORMS: &[Form] = &[
         syntax: "vshl.dtype.atype.btype{.sat}.mode.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C148),
-            slot("atype", C148),
-            slot("btype", C148),
+            slot("dtype", C163),
+            slot("atype", C163),
+            slot("btype", C163),
             optional("sat", C8),
-            slot("mode", C61),
-            slot("op2", C43),
+            slot("mode", C66),
+            slot("op2", C48),
         ],
         ignored: &[],
         head: 0,
@@ -18163,7 +19322,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G512,
+        gates: G537,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -18172,11 +19331,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vshr.dtype.atype.btype{.sat}.mode d, a.part, b.part",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C148),
-            slot("atype", C148),
-            slot("btype", C148),
+            slot("dtype", C163),
+            slot("atype", C163),
+            slot("btype", C163),
             optional("sat", C8),
-            slot("mode", C61),
+            slot("mode", C66),
         ],
         ignored: &[],
         head: 0,
@@ -18189,7 +19348,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G513,
+        gates: G538,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -18198,11 +19357,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vshr.dtype.atype.btype{.sat}.mode d.part, a.part, b.part, c",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C148),
-            slot("atype", C148),
-            slot("btype", C148),
+            slot("dtype", C163),
+            slot("atype", C163),
+            slot("btype", C163),
             optional("sat", C8),
-            slot("mode", C61),
+            slot("mode", C66),
         ],
         ignored: &[],
         head: 0,
@@ -18216,7 +19375,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G513,
+        gates: G538,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -18225,12 +19384,12 @@ pub static FORMS: &[Form] = &[
         syntax: "vshr.dtype.atype.btype{.sat}.mode.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C148),
-            slot("atype", C148),
-            slot("btype", C148),
+            slot("dtype", C163),
+            slot("atype", C163),
+            slot("btype", C163),
             optional("sat", C8),
-            slot("mode", C61),
-            slot("op2", C43),
+            slot("mode", C66),
+            slot("op2", C48),
         ],
         ignored: &[],
         head: 0,
@@ -18244,7 +19403,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G513,
+        gates: G538,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -18252,7 +19411,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vsub,
         syntax: "vsub.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C148), slot("atype", C148), slot("btype", C148), optional("sat", C8)],
+        slots: &[slot("dtype", C163), slot("atype", C163), slot("btype", C163), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -18261,7 +19420,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G514,
+        gates: G539,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -18269,7 +19428,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vsub,
         syntax: "vsub.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C148), slot("atype", C148), slot("btype", C148), optional("sat", C8)],
+        slots: &[slot("dtype", C163), slot("atype", C163), slot("btype", C163), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -18279,7 +19438,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G514,
+        gates: G539,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -18288,11 +19447,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vsub.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
-            slot("dtype", C148),
-            slot("atype", C148),
-            slot("btype", C148),
+            slot("dtype", C163),
+            slot("atype", C163),
+            slot("btype", C163),
             optional("sat", C8),
-            slot("op2", C43),
+            slot("op2", C48),
         ],
         ignored: &[],
         head: 0,
@@ -18303,7 +19462,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G514,
+        gates: G539,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -18312,11 +19471,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vsub2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C148),
-            slot("atype", C148),
-            slot("btype", C148),
+            slot("dtype", C163),
+            slot("atype", C163),
+            slot("btype", C163),
             optional("sat", C8),
-            optional("add", C35),
+            optional("add", C40),
         ],
         ignored: &[],
         head: 0,
@@ -18327,10 +19486,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M25)],
-            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
+            when: &[Condition::Has(M1)],
+            then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G515,
+        gates: G540,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub2"),
     },
@@ -18339,11 +19498,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vsub4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C148),
-            slot("atype", C148),
-            slot("btype", C148),
+            slot("dtype", C163),
+            slot("atype", C163),
+            slot("btype", C163),
             optional("sat", C8),
-            optional("add", C35),
+            optional("add", C40),
         ],
         ignored: &[],
         head: 0,
@@ -18354,10 +19513,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M25)],
-            then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M25)),
+            when: &[Condition::Has(M1)],
+            then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G516,
+        gates: G541,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub4"),
     },
@@ -18366,13 +19525,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C377),
-            slot("sync", C47),
-            optional("aligned", C54),
-            slot("shape", C378),
-            slot("dtype", C229),
-            slot("atype", C124),
-            slot("btype", C124),
+            slot("mma_async", C393),
+            slot("sync", C52),
+            optional("aligned", C59),
+            slot("shape", C394),
+            slot("dtype", C245),
+            slot("atype", C133),
+            slot("btype", C133),
         ],
         ignored: T0,
         head: 1,
@@ -18387,7 +19546,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G517,
+        gates: G542,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18396,13 +19555,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C377),
-            slot("sync", C47),
-            optional("aligned", C54),
-            slot("shape", C378),
-            slot("dtype", C229),
-            slot("atype", C124),
-            slot("btype", C124),
+            slot("mma_async", C393),
+            slot("sync", C52),
+            optional("aligned", C59),
+            slot("shape", C394),
+            slot("dtype", C245),
+            slot("atype", C133),
+            slot("btype", C133),
         ],
         ignored: T0,
         head: 1,
@@ -18416,7 +19575,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G517,
+        gates: G542,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18425,13 +19584,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C377),
-            slot("sync", C47),
-            optional("aligned", C54),
-            slot("shape", C378),
+            slot("mma_async", C393),
+            slot("sync", C52),
+            optional("aligned", C59),
+            slot("shape", C394),
             slot("dtype", C1),
-            slot("atype", C125),
-            slot("btype", C125),
+            slot("atype", C134),
+            slot("btype", C134),
         ],
         ignored: T0,
         head: 1,
@@ -18446,7 +19605,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G517,
+        gates: G542,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18455,13 +19614,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C377),
-            slot("sync", C47),
-            optional("aligned", C54),
-            slot("shape", C378),
+            slot("mma_async", C393),
+            slot("sync", C52),
+            optional("aligned", C59),
+            slot("shape", C394),
             slot("dtype", C1),
-            slot("atype", C125),
-            slot("btype", C125),
+            slot("atype", C134),
+            slot("btype", C134),
         ],
         ignored: T0,
         head: 1,
@@ -18475,7 +19634,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G517,
+        gates: G542,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18484,13 +19643,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C377),
-            slot("sync", C47),
-            optional("aligned", C54),
-            slot("shape", C379),
+            slot("mma_async", C393),
+            slot("sync", C52),
+            optional("aligned", C59),
+            slot("shape", C395),
             slot("dtype", C1),
-            slot("atype", C130),
-            slot("btype", C130),
+            slot("atype", C140),
+            slot("btype", C140),
         ],
         ignored: T0,
         head: 1,
@@ -18503,7 +19662,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G517,
+        gates: G542,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18512,13 +19671,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C377),
-            slot("sync", C47),
-            optional("aligned", C54),
-            slot("shape", C379),
+            slot("mma_async", C393),
+            slot("sync", C52),
+            optional("aligned", C59),
+            slot("shape", C395),
             slot("dtype", C1),
-            slot("atype", C130),
-            slot("btype", C130),
+            slot("atype", C140),
+            slot("btype", C140),
         ],
         ignored: T0,
         head: 1,
@@ -18531,7 +19690,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G517,
+        gates: G542,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18540,13 +19699,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C377),
-            slot("sync", C47),
-            optional("aligned", C54),
-            slot("shape", C380),
-            slot("dtype", C229),
-            slot("atype", C244),
-            slot("btype", C244),
+            slot("mma_async", C393),
+            slot("sync", C52),
+            optional("aligned", C59),
+            slot("shape", C396),
+            slot("dtype", C245),
+            slot("atype", C260),
+            slot("btype", C260),
         ],
         ignored: T0,
         head: 1,
@@ -18559,7 +19718,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G518,
+        gates: G543,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18568,13 +19727,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C377),
-            slot("sync", C47),
-            optional("aligned", C54),
-            slot("shape", C380),
-            slot("dtype", C229),
-            slot("atype", C244),
-            slot("btype", C244),
+            slot("mma_async", C393),
+            slot("sync", C52),
+            optional("aligned", C59),
+            slot("shape", C396),
+            slot("dtype", C245),
+            slot("atype", C260),
+            slot("btype", C260),
         ],
         ignored: T0,
         head: 1,
@@ -18587,7 +19746,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G518,
+        gates: G543,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18596,14 +19755,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C377),
-            slot("sync", C47),
-            optional("aligned", C54),
-            slot("shape", C381),
-            optional("satfinite", C128),
+            slot("mma_async", C393),
+            slot("sync", C52),
+            optional("aligned", C59),
+            slot("shape", C397),
+            optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C382),
-            slot("btype", C382),
+            slot("atype", C398),
+            slot("btype", C398),
         ],
         ignored: T0,
         head: 1,
@@ -18616,22 +19775,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G519),
+                then: Consequence::Gates(G544),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G519),
+                then: Consequence::Gates(G544),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G520),
+                then: Consequence::Gates(G545),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G520),
+                then: Consequence::Gates(G545),
             },
         ],
-        gates: G521,
+        gates: G546,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18640,14 +19799,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C377),
-            slot("sync", C47),
-            optional("aligned", C54),
-            slot("shape", C381),
-            optional("satfinite", C128),
+            slot("mma_async", C393),
+            slot("sync", C52),
+            optional("aligned", C59),
+            slot("shape", C397),
+            optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C382),
-            slot("btype", C382),
+            slot("atype", C398),
+            slot("btype", C398),
         ],
         ignored: T0,
         head: 1,
@@ -18660,22 +19819,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G519),
+                then: Consequence::Gates(G544),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G519),
+                then: Consequence::Gates(G544),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G520),
+                then: Consequence::Gates(G545),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G520),
+                then: Consequence::Gates(G545),
             },
         ],
-        gates: G521,
+        gates: G546,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18684,15 +19843,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype.and.popc d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C377),
-            slot("sync", C47),
-            optional("aligned", C54),
-            slot("shape", C383),
+            slot("mma_async", C393),
+            slot("sync", C52),
+            optional("aligned", C59),
+            slot("shape", C399),
             slot("dtype", C13),
-            slot("atype", C240),
-            slot("btype", C240),
-            slot("and", C384),
-            slot("popc", C50),
+            slot("atype", C256),
+            slot("btype", C256),
+            slot("and", C400),
+            slot("popc", C55),
         ],
         ignored: T0,
         head: 1,
@@ -18703,7 +19862,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G522,
+        gates: G547,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18712,15 +19871,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype.and.popc d.frag, a.frag, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C377),
-            slot("sync", C47),
-            optional("aligned", C54),
-            slot("shape", C383),
+            slot("mma_async", C393),
+            slot("sync", C52),
+            optional("aligned", C59),
+            slot("shape", C399),
             slot("dtype", C13),
-            slot("atype", C240),
-            slot("btype", C240),
-            slot("and", C384),
-            slot("popc", C50),
+            slot("atype", C256),
+            slot("btype", C256),
+            slot("and", C400),
+            slot("popc", C55),
         ],
         ignored: T0,
         head: 1,
@@ -18731,7 +19890,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G522,
+        gates: G547,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18740,14 +19899,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C377),
-            slot("sp", C344),
-            slot("sync", C47),
-            optional("aligned", C54),
-            slot("shape", C380),
-            slot("dtype", C229),
-            slot("atype", C124),
-            slot("btype", C124),
+            slot("mma_async", C393),
+            slot("sp", C360),
+            slot("sync", C52),
+            optional("aligned", C59),
+            slot("shape", C396),
+            slot("dtype", C245),
+            slot("atype", C133),
+            slot("btype", C133),
         ],
         ignored: T0,
         head: 1,
@@ -18764,7 +19923,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G523,
+        gates: G548,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18773,14 +19932,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C377),
-            slot("sp", C344),
-            slot("sync", C47),
-            optional("aligned", C54),
-            slot("shape", C380),
-            slot("dtype", C229),
-            slot("atype", C124),
-            slot("btype", C124),
+            slot("mma_async", C393),
+            slot("sp", C360),
+            slot("sync", C52),
+            optional("aligned", C59),
+            slot("shape", C396),
+            slot("dtype", C245),
+            slot("atype", C133),
+            slot("btype", C133),
         ],
         ignored: T0,
         head: 1,
@@ -18796,7 +19955,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G523,
+        gates: G548,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18805,14 +19964,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C377),
-            slot("sp", C344),
-            slot("sync", C47),
-            optional("aligned", C54),
-            slot("shape", C380),
+            slot("mma_async", C393),
+            slot("sp", C360),
+            slot("sync", C52),
+            optional("aligned", C59),
+            slot("shape", C396),
             slot("dtype", C1),
-            slot("atype", C125),
-            slot("btype", C125),
+            slot("atype", C134),
+            slot("btype", C134),
         ],
         ignored: T0,
         head: 1,
@@ -18829,7 +19988,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G523,
+        gates: G548,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18838,14 +19997,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C377),
-            slot("sp", C344),
-            slot("sync", C47),
-            optional("aligned", C54),
-            slot("shape", C380),
+            slot("mma_async", C393),
+            slot("sp", C360),
+            slot("sync", C52),
+            optional("aligned", C59),
+            slot("shape", C396),
             slot("dtype", C1),
-            slot("atype", C125),
-            slot("btype", C125),
+            slot("atype", C134),
+            slot("btype", C134),
         ],
         ignored: T0,
         head: 1,
@@ -18861,7 +20020,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G523,
+        gates: G548,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18870,14 +20029,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C377),
-            slot("sp", C344),
-            slot("sync", C47),
-            optional("aligned", C54),
-            slot("shape", C378),
+            slot("mma_async", C393),
+            slot("sp", C360),
+            slot("sync", C52),
+            optional("aligned", C59),
+            slot("shape", C394),
             slot("dtype", C1),
-            slot("atype", C130),
-            slot("btype", C130),
+            slot("atype", C140),
+            slot("btype", C140),
         ],
         ignored: T0,
         head: 1,
@@ -18892,7 +20051,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G523,
+        gates: G548,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18901,14 +20060,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C377),
-            slot("sp", C344),
-            slot("sync", C47),
-            optional("aligned", C54),
-            slot("shape", C378),
+            slot("mma_async", C393),
+            slot("sp", C360),
+            slot("sync", C52),
+            optional("aligned", C59),
+            slot("shape", C394),
             slot("dtype", C1),
-            slot("atype", C130),
-            slot("btype", C130),
+            slot("atype", C140),
+            slot("btype", C140),
         ],
         ignored: T0,
         head: 1,
@@ -18923,7 +20082,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G523,
+        gates: G548,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18932,14 +20091,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C377),
-            slot("sp", C344),
-            slot("sync", C47),
-            optional("aligned", C54),
-            slot("shape", C385),
-            slot("dtype", C229),
-            slot("atype", C244),
-            slot("btype", C244),
+            slot("mma_async", C393),
+            slot("sp", C360),
+            slot("sync", C52),
+            optional("aligned", C59),
+            slot("shape", C401),
+            slot("dtype", C245),
+            slot("atype", C260),
+            slot("btype", C260),
         ],
         ignored: T0,
         head: 1,
@@ -18954,7 +20113,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G524,
+        gates: G549,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18963,14 +20122,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C377),
-            slot("sp", C344),
-            slot("sync", C47),
-            optional("aligned", C54),
-            slot("shape", C385),
-            slot("dtype", C229),
-            slot("atype", C244),
-            slot("btype", C244),
+            slot("mma_async", C393),
+            slot("sp", C360),
+            slot("sync", C52),
+            optional("aligned", C59),
+            slot("shape", C401),
+            slot("dtype", C245),
+            slot("atype", C260),
+            slot("btype", C260),
         ],
         ignored: T0,
         head: 1,
@@ -18985,7 +20144,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G524,
+        gates: G549,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -18994,15 +20153,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C377),
-            slot("sp", C344),
-            slot("sync", C47),
-            optional("aligned", C54),
-            slot("shape", C386),
-            optional("satfinite", C128),
+            slot("mma_async", C393),
+            slot("sp", C360),
+            slot("sync", C52),
+            optional("aligned", C59),
+            slot("shape", C402),
+            optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C382),
-            slot("btype", C382),
+            slot("atype", C398),
+            slot("btype", C398),
         ],
         ignored: T0,
         head: 1,
@@ -19017,22 +20176,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G525),
+                then: Consequence::Gates(G550),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G525),
+                then: Consequence::Gates(G550),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G526),
+                then: Consequence::Gates(G551),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G526),
+                then: Consequence::Gates(G551),
             },
         ],
-        gates: G527,
+        gates: G552,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19041,15 +20200,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C377),
-            slot("sp", C344),
-            slot("sync", C47),
-            optional("aligned", C54),
-            slot("shape", C386),
-            optional("satfinite", C128),
+            slot("mma_async", C393),
+            slot("sp", C360),
+            slot("sync", C52),
+            optional("aligned", C59),
+            slot("shape", C402),
+            optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C382),
-            slot("btype", C382),
+            slot("atype", C398),
+            slot("btype", C398),
         ],
         ignored: T0,
         head: 1,
@@ -19064,22 +20223,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G525),
+                then: Consequence::Gates(G550),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G525),
+                then: Consequence::Gates(G550),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G526),
+                then: Consequence::Gates(G551),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G526),
+                then: Consequence::Gates(G551),
             },
         ],
-        gates: G527,
+        gates: G552,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19087,12 +20246,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Wgmma,
         syntax: "wgmma.fence.sync{.aligned}",
         section: "9.7.15.7.1",
-        slots: &[slot("fence", C387), slot("sync", C47), optional("aligned", C54)],
+        slots: &[slot("fence", C403), slot("sync", C52), optional("aligned", C59)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G528,
+        gates: G553,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -19100,12 +20259,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Wgmma,
         syntax: "wgmma.commit_group.sync{.aligned}",
         section: "9.7.15.7.2",
-        slots: &[slot("commit_group", C81), slot("sync", C47), optional("aligned", C54)],
+        slots: &[slot("commit_group", C90), slot("sync", C52), optional("aligned", C59)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G529,
+        gates: G554,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -19113,12 +20272,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Wgmma,
         syntax: "wgmma.wait_group.sync{.aligned} n<imm>:u32",
         section: "9.7.15.7.3",
-        slots: &[slot("wait_group", C82), slot("sync", C47), optional("aligned", C54)],
+        slots: &[slot("wait_group", C91), slot("sync", C52), optional("aligned", C59)],
         ignored: &[],
         head: 1,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G530,
+        gates: G555,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -19127,14 +20286,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C388),
-            slot("a", C389),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("layout", C228),
-            slot("shape", C390),
-            optional("memory", C391),
-            slot("type", C124),
+            slot("load", C404),
+            slot("a", C405),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("layout", C244),
+            slot("shape", C406),
+            optional("memory", C407),
+            slot("type", C133),
         ],
         ignored: &[],
         head: 2,
@@ -19144,11 +20303,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
         ],
-        gates: G534,
+        gates: G559,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19157,14 +20316,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C388),
-            slot("b", C307),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("layout", C228),
-            slot("shape", C390),
-            optional("memory", C391),
-            slot("type", C124),
+            slot("load", C404),
+            slot("b", C323),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("layout", C244),
+            slot("shape", C406),
+            optional("memory", C407),
+            slot("type", C133),
         ],
         ignored: &[],
         head: 2,
@@ -19174,11 +20333,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
         ],
-        gates: G534,
+        gates: G559,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19187,14 +20346,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C388),
-            slot("a", C389),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("layout", C228),
-            slot("shape", C390),
-            optional("memory", C391),
-            slot("type", C125),
+            slot("load", C404),
+            slot("a", C405),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("layout", C244),
+            slot("shape", C406),
+            optional("memory", C407),
+            slot("type", C134),
         ],
         ignored: &[],
         head: 2,
@@ -19204,11 +20363,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
         ],
-        gates: G535,
+        gates: G560,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19217,14 +20376,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C388),
-            slot("b", C307),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("layout", C228),
-            slot("shape", C390),
-            optional("memory", C391),
-            slot("type", C125),
+            slot("load", C404),
+            slot("b", C323),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("layout", C244),
+            slot("shape", C406),
+            optional("memory", C407),
+            slot("type", C134),
         ],
         ignored: &[],
         head: 2,
@@ -19234,11 +20393,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
         ],
-        gates: G535,
+        gates: G560,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19247,14 +20406,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C388),
-            slot("a", C389),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("layout", C228),
-            slot("shape", C392),
-            optional("memory", C391),
-            slot("type", C130),
+            slot("load", C404),
+            slot("a", C405),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("layout", C244),
+            slot("shape", C408),
+            optional("memory", C407),
+            slot("type", C140),
         ],
         ignored: &[],
         head: 2,
@@ -19263,8 +20422,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G536) }],
-        gates: G535,
+        rules: &[Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G561) }],
+        gates: G560,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19273,14 +20432,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C388),
-            slot("b", C307),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("layout", C228),
-            slot("shape", C392),
-            optional("memory", C391),
-            slot("type", C130),
+            slot("load", C404),
+            slot("b", C323),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("layout", C244),
+            slot("shape", C408),
+            optional("memory", C407),
+            slot("type", C140),
         ],
         ignored: &[],
         head: 2,
@@ -19289,8 +20448,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G536) }],
-        gates: G535,
+        rules: &[Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G561) }],
+        gates: G560,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19299,13 +20458,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C388),
-            slot("a", C389),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("layout", C228),
-            slot("shape", C393),
-            optional("memory", C391),
+            slot("load", C404),
+            slot("a", C405),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("layout", C244),
+            slot("shape", C409),
+            optional("memory", C407),
             slot("type", C2),
         ],
         ignored: &[],
@@ -19316,11 +20475,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G536) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G537) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G561) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G562) },
         ],
-        gates: G538,
+        gates: G563,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19329,13 +20488,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C388),
-            slot("b", C307),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("layout", C228),
-            slot("shape", C393),
-            optional("memory", C391),
+            slot("load", C404),
+            slot("b", C323),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("layout", C244),
+            slot("shape", C409),
+            optional("memory", C407),
             slot("type", C2),
         ],
         ignored: &[],
@@ -19346,11 +20505,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G536) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G537) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G561) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G562) },
         ],
-        gates: G538,
+        gates: G563,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19359,14 +20518,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C388),
-            slot("a", C389),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("layout", C228),
-            slot("shape", C390),
-            optional("memory", C391),
-            slot("type", C236),
+            slot("load", C404),
+            slot("a", C405),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("layout", C244),
+            slot("shape", C406),
+            optional("memory", C407),
+            slot("type", C252),
         ],
         ignored: &[],
         head: 2,
@@ -19376,11 +20535,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
         ],
-        gates: G539,
+        gates: G564,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19389,14 +20548,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C388),
-            slot("b", C307),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("layout", C228),
-            slot("shape", C390),
-            optional("memory", C391),
-            slot("type", C236),
+            slot("load", C404),
+            slot("b", C323),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("layout", C244),
+            slot("shape", C406),
+            optional("memory", C407),
+            slot("type", C252),
         ],
         ignored: &[],
         head: 2,
@@ -19406,11 +20565,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
         ],
-        gates: G539,
+        gates: G564,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19419,14 +20578,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C388),
-            slot("a", C389),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("row", C231),
-            slot("shape", C394),
-            optional("memory", C391),
-            slot("type", C238),
+            slot("load", C404),
+            slot("a", C405),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("row", C247),
+            slot("shape", C410),
+            optional("memory", C407),
+            slot("type", C254),
         ],
         ignored: &[],
         head: 2,
@@ -19435,8 +20594,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G540) }],
-        gates: G541,
+        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G565) }],
+        gates: G566,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19445,14 +20604,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C388),
-            slot("b", C307),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("col", C232),
-            slot("shape", C394),
-            optional("memory", C391),
-            slot("type", C238),
+            slot("load", C404),
+            slot("b", C323),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("col", C248),
+            slot("shape", C410),
+            optional("memory", C407),
+            slot("type", C254),
         ],
         ignored: &[],
         head: 2,
@@ -19461,8 +20620,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G540) }],
-        gates: G541,
+        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G565) }],
+        gates: G566,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19471,14 +20630,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C388),
-            slot("a", C389),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("row", C231),
-            slot("shape", C395),
-            optional("memory", C391),
-            slot("type", C240),
+            slot("load", C404),
+            slot("a", C405),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("row", C247),
+            slot("shape", C411),
+            optional("memory", C407),
+            slot("type", C256),
         ],
         ignored: &[],
         head: 2,
@@ -19487,8 +20646,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G542) }],
-        gates: G543,
+        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G567) }],
+        gates: G568,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19497,14 +20656,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C388),
-            slot("b", C307),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("col", C232),
-            slot("shape", C395),
-            optional("memory", C391),
-            slot("type", C240),
+            slot("load", C404),
+            slot("b", C323),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("col", C248),
+            slot("shape", C411),
+            optional("memory", C407),
+            slot("type", C256),
         ],
         ignored: &[],
         head: 2,
@@ -19513,8 +20672,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G542) }],
-        gates: G543,
+        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G567) }],
+        gates: G568,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19523,14 +20682,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C388),
-            slot("c", C396),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("layout", C228),
-            slot("shape", C397),
-            optional("memory", C391),
-            slot("type", C229),
+            slot("load", C404),
+            slot("c", C412),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("layout", C244),
+            slot("shape", C413),
+            optional("memory", C407),
+            slot("type", C245),
         ],
         ignored: &[],
         head: 2,
@@ -19540,14 +20699,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G536) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G540) },
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G542) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G561) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G567) },
         ],
-        gates: G534,
+        gates: G559,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19556,13 +20715,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C388),
-            slot("c", C396),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("layout", C228),
-            slot("shape", C397),
-            optional("memory", C391),
+            slot("load", C404),
+            slot("c", C412),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("layout", C244),
+            slot("shape", C413),
+            optional("memory", C407),
             slot("type", C13),
         ],
         ignored: &[],
@@ -19573,14 +20732,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G536) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G540) },
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G542) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G561) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G567) },
         ],
-        gates: G539,
+        gates: G564,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19589,13 +20748,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C388),
-            slot("c", C396),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("layout", C228),
-            slot("shape", C398),
-            optional("memory", C391),
+            slot("load", C404),
+            slot("c", C412),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("layout", C244),
+            slot("shape", C414),
+            optional("memory", C407),
             slot("type", C2),
         ],
         ignored: &[],
@@ -19606,13 +20765,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G536) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G537) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G561) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G562) },
         ],
-        gates: G538,
+        gates: G563,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -19621,14 +20780,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C399),
-            slot("d", C400),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("layout", C228),
-            slot("shape", C397),
-            optional("memory", C391),
-            slot("type", C229),
+            slot("store", C415),
+            slot("d", C416),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("layout", C244),
+            slot("shape", C413),
+            optional("memory", C407),
+            slot("type", C245),
         ],
         ignored: &[],
         head: 2,
@@ -19638,14 +20797,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G536) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G540) },
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G542) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G561) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G567) },
         ],
-        gates: G534,
+        gates: G559,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -19654,13 +20813,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C399),
-            slot("d", C400),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("layout", C228),
-            slot("shape", C397),
-            optional("memory", C391),
+            slot("store", C415),
+            slot("d", C416),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("layout", C244),
+            slot("shape", C413),
+            optional("memory", C407),
             slot("type", C13),
         ],
         ignored: &[],
@@ -19671,14 +20830,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G536) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G540) },
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G542) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G561) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G567) },
         ],
-        gates: G539,
+        gates: G564,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -19687,13 +20846,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C399),
-            slot("d", C400),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("layout", C228),
-            slot("shape", C398),
-            optional("memory", C391),
+            slot("store", C415),
+            slot("d", C416),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("layout", C244),
+            slot("shape", C414),
+            optional("memory", C407),
             slot("type", C2),
         ],
         ignored: &[],
@@ -19704,13 +20863,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G536) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G537) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G561) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G562) },
         ],
-        gates: G538,
+        gates: G563,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -19719,14 +20878,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.ctype d.frag, a.frag:f16, b.frag:f16, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C338),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("alayout", C228),
-            slot("blayout", C228),
-            slot("shape", C390),
-            slot("dtype", C229),
-            slot("ctype", C229),
+            slot("mma", C354),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("alayout", C244),
+            slot("blayout", C244),
+            slot("shape", C406),
+            slot("dtype", C245),
+            slot("ctype", C245),
         ],
         ignored: &[],
         head: 1,
@@ -19737,11 +20896,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(1)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
         ],
-        gates: G534,
+        gates: G559,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19750,15 +20909,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C338),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("alayout", C228),
-            slot("blayout", C228),
-            slot("shape", C390),
+            slot("mma", C354),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("alayout", C244),
+            slot("blayout", C244),
+            slot("shape", C406),
             slot("dtype", C1),
-            slot("atype", C125),
-            slot("btype", C125),
+            slot("atype", C134),
+            slot("btype", C134),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -19770,11 +20929,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
         ],
-        gates: G535,
+        gates: G560,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19783,15 +20942,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C338),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("alayout", C228),
-            slot("blayout", C228),
-            slot("shape", C392),
+            slot("mma", C354),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("alayout", C244),
+            slot("blayout", C244),
+            slot("shape", C408),
             slot("dtype", C1),
-            slot("atype", C130),
-            slot("btype", C130),
+            slot("atype", C140),
+            slot("btype", C140),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -19802,8 +20961,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G536) }],
-        gates: G535,
+        rules: &[Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G561) }],
+        gates: G560,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19812,12 +20971,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape{.rnd}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C338),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("alayout", C228),
-            slot("blayout", C228),
-            slot("shape", C398),
+            slot("mma", C354),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("alayout", C244),
+            slot("blayout", C244),
+            slot("shape", C414),
             optional("rnd", C7),
             slot("dtype", C2),
             slot("atype", C2),
@@ -19833,13 +20992,13 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G536) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G537) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G561) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G562) },
         ],
-        gates: G538,
+        gates: G563,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19848,17 +21007,17 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C338),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("alayout", C228),
-            slot("blayout", C228),
-            slot("shape", C390),
+            slot("mma", C354),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("alayout", C244),
+            slot("blayout", C244),
+            slot("shape", C406),
             slot("dtype", C13),
-            slot("atype", C401),
-            slot("btype", C401),
+            slot("atype", C417),
+            slot("btype", C417),
             slot("ctype", C13),
-            optional("satfinite", C128),
+            optional("satfinite", C23),
         ],
         ignored: &[],
         head: 1,
@@ -19869,11 +21028,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
         ],
-        gates: G539,
+        gates: G564,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19882,17 +21041,17 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C338),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("alayout", C228),
-            slot("blayout", C228),
-            slot("shape", C390),
+            slot("mma", C354),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("alayout", C244),
+            slot("blayout", C244),
+            slot("shape", C406),
             slot("dtype", C13),
-            slot("atype", C402),
-            slot("btype", C402),
+            slot("atype", C418),
+            slot("btype", C418),
             slot("ctype", C13),
-            optional("satfinite", C128),
+            optional("satfinite", C23),
         ],
         ignored: &[],
         head: 1,
@@ -19903,11 +21062,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G532) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G533) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
         ],
-        gates: G539,
+        gates: G564,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19916,17 +21075,17 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C338),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("row", C231),
-            slot("col", C232),
-            slot("shape", C394),
+            slot("mma", C354),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("row", C247),
+            slot("col", C248),
+            slot("shape", C410),
             slot("dtype", C13),
-            slot("atype", C403),
-            slot("btype", C403),
+            slot("atype", C419),
+            slot("btype", C419),
             slot("ctype", C13),
-            optional("satfinite", C128),
+            optional("satfinite", C23),
         ],
         ignored: &[],
         head: 1,
@@ -19936,8 +21095,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G540) }],
-        gates: G541,
+        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G565) }],
+        gates: G566,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19946,17 +21105,17 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C338),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("row", C231),
-            slot("col", C232),
-            slot("shape", C394),
+            slot("mma", C354),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("row", C247),
+            slot("col", C248),
+            slot("shape", C410),
             slot("dtype", C13),
-            slot("atype", C404),
-            slot("btype", C404),
+            slot("atype", C420),
+            slot("btype", C420),
             slot("ctype", C13),
-            optional("satfinite", C128),
+            optional("satfinite", C23),
         ],
         ignored: &[],
         head: 1,
@@ -19966,8 +21125,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G540) }],
-        gates: G541,
+        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G565) }],
+        gates: G566,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -19976,17 +21135,17 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.bitOp.popc.sync.aligned.row.col.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C338),
-            slot("bitOp", C241),
-            slot("popc", C50),
-            slot("sync", C47),
-            slot("aligned", C54),
-            slot("row", C231),
-            slot("col", C232),
-            slot("shape", C395),
+            slot("mma", C354),
+            slot("bitOp", C257),
+            slot("popc", C55),
+            slot("sync", C52),
+            slot("aligned", C59),
+            slot("row", C247),
+            slot("col", C248),
+            slot("shape", C411),
             slot("dtype", C13),
-            slot("atype", C240),
-            slot("btype", C240),
+            slot("atype", C256),
+            slot("btype", C256),
             slot("ctype", C13),
         ],
         ignored: &[],
@@ -19998,10 +21157,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G544) },
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G542) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G569) },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G567) },
         ],
-        gates: G543,
+        gates: G568,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -20009,7 +21168,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Xor,
         syntax: "xor.logical d, a, b",
         section: "9.7.8.3",
-        slots: &[slot("logical", C22)],
+        slots: &[slot("logical", C27)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -20030,7 +21189,7 @@ pub static LENIENT: &[Form] = &[
         opcode: Opcode::Cos,
         syntax: "cos.approx.f64 d, a",
         section: "-",
-        slots: &[slot("approx", C77), slot("f64", C2)],
+        slots: &[slot("approx", C85), slot("f64", C2)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -20043,7 +21202,7 @@ pub static LENIENT: &[Form] = &[
         opcode: Opcode::Ex2,
         syntax: "ex2.approx.f64 d, a",
         section: "-",
-        slots: &[slot("approx", C77), slot("f64", C2)],
+        slots: &[slot("approx", C85), slot("f64", C2)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -20056,7 +21215,7 @@ pub static LENIENT: &[Form] = &[
         opcode: Opcode::Lg2,
         syntax: "lg2.approx.f64 d, a",
         section: "-",
-        slots: &[slot("approx", C77), slot("f64", C2)],
+        slots: &[slot("approx", C85), slot("f64", C2)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -20069,7 +21228,7 @@ pub static LENIENT: &[Form] = &[
         opcode: Opcode::Rcp,
         syntax: "rcp.approx.f64 d, a",
         section: "-",
-        slots: &[slot("approx", C77), slot("f64", C2)],
+        slots: &[slot("approx", C85), slot("f64", C2)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -20082,7 +21241,7 @@ pub static LENIENT: &[Form] = &[
         opcode: Opcode::Sin,
         syntax: "sin.approx.f64 d, a",
         section: "-",
-        slots: &[slot("approx", C77), slot("f64", C2)],
+        slots: &[slot("approx", C85), slot("f64", C2)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -20095,7 +21254,7 @@ pub static LENIENT: &[Form] = &[
         opcode: Opcode::Sqrt,
         syntax: "sqrt.approx.f64 d, a",
         section: "-",
-        slots: &[slot("approx", C77), slot("f64", C2)],
+        slots: &[slot("approx", C85), slot("f64", C2)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],

@@ -22,6 +22,8 @@ pub enum Mod {
     N2d,
     /// `.2dms`
     N2dms,
+    /// `.2pi`
+    N2pi,
     /// `.32x128b`
     N32x128b,
     /// `.32x32b`
@@ -802,6 +804,8 @@ pub enum Mod {
     Prefetch,
     /// `.proxy`
     Proxy,
+    /// `.pzo`
+    Pzo,
     /// `.query_cancel`
     QueryCancel,
     /// `.r`
@@ -866,6 +870,10 @@ pub enum Mod {
     ScaleVec2X,
     /// `.scale_vec::4X`
     ScaleVec4X,
+    /// `.scaled::n1::ue8m0`
+    ScaledN1Ue8m0,
+    /// `.scaled::n2::ue8m0`
+    ScaledN2Ue8m0,
     /// `.shared`
     Shared,
     /// `.shared::cluster`
@@ -1012,6 +1020,7 @@ impl Mod {
         Mod::N1d,
         Mod::N2d,
         Mod::N2dms,
+        Mod::N2pi,
         Mod::N32x128b,
         Mod::N32x32b,
         Mod::N3d,
@@ -1402,6 +1411,7 @@ impl Mod {
         Mod::Popc,
         Mod::Prefetch,
         Mod::Proxy,
+        Mod::Pzo,
         Mod::QueryCancel,
         Mod::R,
         Mod::Range,
@@ -1434,6 +1444,8 @@ impl Mod {
         Mod::ScaleVec1X,
         Mod::ScaleVec2X,
         Mod::ScaleVec4X,
+        Mod::ScaledN1Ue8m0,
+        Mod::ScaledN2Ue8m0,
         Mod::Shared,
         Mod::SharedCluster,
         Mod::SharedCta,
@@ -1512,6 +1524,7 @@ impl Mod {
         "1d",
         "2d",
         "2dms",
+        "2pi",
         "32x128b",
         "32x32b",
         "3d",
@@ -1902,6 +1915,7 @@ impl Mod {
         "popc",
         "prefetch",
         "proxy",
+        "pzo",
         "query_cancel",
         "r",
         "range",
@@ -1934,6 +1948,8 @@ impl Mod {
         "scale_vec::1X",
         "scale_vec::2X",
         "scale_vec::4X",
+        "scaled::n1::ue8m0",
+        "scaled::n2::ue8m0",
         "shared",
         "shared::cluster",
         "shared::cta",

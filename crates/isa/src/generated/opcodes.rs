@@ -42,6 +42,8 @@ pub enum Opcode {
     Brx,
     /// `call`
     Call,
+    /// `clmad`
+    Clmad,
     /// `clusterlaunchcontrol`
     Clusterlaunchcontrol,
     /// `clz`
@@ -298,6 +300,7 @@ impl Opcode {
         Opcode::Brkpt,
         Opcode::Brx,
         Opcode::Call,
+        Opcode::Clmad,
         Opcode::Clusterlaunchcontrol,
         Opcode::Clz,
         Opcode::Cnot,
@@ -436,6 +439,7 @@ impl Opcode {
         "brkpt",
         "brx",
         "call",
+        "clmad",
         "clusterlaunchcontrol",
         "clz",
         "cnot",

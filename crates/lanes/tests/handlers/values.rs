@@ -50,7 +50,7 @@ fn float_edges(f: &Format) -> Vec<u64> {
         one + ulp,
         one + (1 << (half_ulp_step - 1)),
         // 2.5, powers of two about the limits of integer types, the precision and its half
-        one + (1 << half_ulp_step) + (1 << (half_ulp_step - 2)),
+        one + (1 << half_ulp_step) + (1 << half_ulp_step.saturating_sub(2)),
         one - (1 << half_ulp_step),
         infinity - ulp,
         infinity,
@@ -107,7 +107,9 @@ fn edges(ty: Type, random: &mut Random) -> Vec<u64> {
     if ty.lanes() > 1 {
         let single = edges.clone();
         for edge in &mut edges {
-            *edge |= single[random.below(single.len())] << element.bits();
+            for lane in 1..ty.lanes() {
+                *edge |= single[random.below(single.len())] << (lane * (ty.bits() / ty.lanes()));
+            }
         }
     }
     edges

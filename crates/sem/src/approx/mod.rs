@@ -18,7 +18,7 @@ use crate::round::{Exact, Mode, Value, pack, unpack};
 
 pub use exp::{ex2, tanh};
 pub use log::lg2;
-pub use trig::{TWO_OVER_PI, cos, sin};
+pub use trig::{TWO_OVER_PI, cos, cos_cycles, sin, sin_cycles};
 
 /// Unpacks, applies a function to a number other than zero, and packs. `special` gives the results for zero,
 /// infinity; NaN passes.

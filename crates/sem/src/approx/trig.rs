@@ -57,6 +57,67 @@ pub(super) fn cosine(x: Exact) -> Value {
     Value::Finite(quarter_turns(quadrant + 1, r))
 }
 
+/// The sine of angles of fewer cycles is the angle, next to nothing less, and their cosine next to 1.
+const FEW_CYCLES: i32 = -40;
+
+/// `sin.approx.ftz.2pi`: sin(2 pi a), rounded to nearest. Where it is zero it has the sign of a, as IEEE 754's sinPi; infinity
+/// gives NaN.
+///
+/// *Unverified*: ptxas folds the sine of 2 pi a in binary64, which errs near zeros (half a cycle is 1.2e-16 there).
+pub fn sin_cycles(f: &Format, mode: Mode, a: u64) -> u64 {
+    let sine = |x: Exact| {
+        if x.leading_exponent() < FEW_CYCLES {
+            let shift = x.significand.leading_zeros();
+            let significand = mul_high(x.significand << shift, PI_OVER_2) | 1;
+            return Value::Finite(Exact { significand, exponent: x.exponent - shift as i32 + 3, ..x });
+        }
+        match reduce_cycles(x) {
+            (0 | 2, Exact { significand: 0, .. }) => Value::zero(x.negative),
+            (quadrant, r) => {
+                let result = sine_of(quadrant, r);
+                Value::Finite(Exact { negative: result.negative != x.negative, ..result })
+            }
+        }
+    };
+    evaluate(f, mode, a, Value::zero, |_| INVALID, sine)
+}
+
+/// `cos.approx.ftz.2pi`: cos(2 pi a), rounded to nearest. Where it is zero it is positive; infinity gives NaN. *Unverified*, as
+/// [`sin_cycles`].
+pub fn cos_cycles(f: &Format, mode: Mode, a: u64) -> u64 {
+    let cosine = |x: Exact| {
+        if x.leading_exponent() < FEW_CYCLES {
+            return next_to(ONE, true);
+        }
+        match reduce_cycles(x) {
+            (1 | 3, Exact { significand: 0, .. }) => Value::zero(false),
+            (quadrant, r) => Value::Finite(sine_of(quadrant + 1, r)),
+        }
+    };
+    evaluate(f, mode, a, |_| Value::Finite(ONE), |_| INVALID, cosine)
+}
+
+/// sin(quadrant * pi/2 + r), which is exact where r is zero.
+fn sine_of(quadrant: u32, r: Exact) -> Exact {
+    match r.significand {
+        0 => Exact { negative: quadrant & 2 != 0, ..ONE },
+        _ => quarter_turns(quadrant, r),
+    }
+}
+
+/// 2 pi |x| = quadrant * pi/2 + r with |r| <= pi/4, r in units of 2^-127 and quadrant modulo 4. For |x| >= 2^-40.
+fn reduce_cycles(x: Exact) -> (u32, Exact) {
+    // Without whole cycles, in units of 2^-128 of one.
+    let shift = u32::try_from(x.exponent + 128).unwrap_or(0);
+    let cycle = x.significand.checked_shl(shift).unwrap_or(0);
+    let (quadrant, fraction) = ((cycle >> 126) as u32, cycle << 2);
+    // Nearer to the next quarter turn: count back from there.
+    let negative = fraction >> 127 != 0;
+    let (quadrant, fraction) =
+        if negative { ((quadrant + 1) & 3, fraction.wrapping_neg()) } else { (quadrant, fraction) };
+    (quadrant, Exact { negative, significand: mul_high(fraction, PI_OVER_2), exponent: -127 })
+}
+
 /// sin(quadrant * pi/2 + r): sin r, cos r, -sin r, -cos r.
 fn quarter_turns(quadrant: u32, r: Exact) -> Exact {
     let result = if quadrant & 1 == 0 { sin_series(r) } else { cos_series(r) };

@@ -15,9 +15,10 @@ import tempfile
 
 random.seed(20)
 PER_FORM = 8
-HEADER = ".version 8.8\n.target sm_100\n.address_size 64\n"
+TARGET = ("8.8", "sm_100")
+BYTES_TARGET = ("9.2", "sm_120f")
 WIDTH = {"pred": 1, "b8": 8, "u8": 8, "s8": 8, "b16": 16, "u16": 16, "s16": 16, "f16": 16, "bf16": 16}
-WIDTH |= {t: 32 for t in ["b32", "u32", "s32", "f32", "f16x2", "bf16x2", "u16x2", "s16x2", "tf32"]}
+WIDTH |= {t: 32 for t in ["b32", "u32", "s32", "f32", "f16x2", "bf16x2", "u16x2", "s16x2", "u8x4", "s8x4", "tf32"]}
 WIDTH |= {t: 64 for t in ["b64", "u64", "s64", "f64"]}
 EDGES = {
     "f32": [0, 1, 0x7FFFFF, 0x800000, 0x3F7FFFFF, 0x3F800000, 0x3F800001, 0x3FC00000, 0x40490FDB, 0x4B000001,
@@ -144,6 +145,15 @@ def forms():
         yield f"cvt.rn.{d}.f32", d, ["f32", "f32"]
 
 
+def bytes_forms():
+    """Those on four bytes that ptxas folds."""
+    for t in ["u8x4", "s8x4"]:
+        for op in ["add", "sub"]:
+            for m in ["", ".sat"]:
+                yield f"{op}{m}.{t}", t, [t, t]
+    yield "neg.s8x4", "s8x4", ["s8x4"]
+
+
 def value(t):
     """A constant of a type: an edge with either sign, or random bits."""
     if t == "small":
@@ -166,6 +176,8 @@ def value(t):
             return random.randrange(2) << (width - 1) | (bias + random.randrange(-9, 40)) % (2 * bias) << fraction \
                 | random.getrandbits(fraction)
         return random.getrandbits(width)
+    if t in ("u8x4", "s8x4"):
+        return int.from_bytes(random.choice([0, 1, 2, 127, 128, 129, 254, 255, random.randrange(256)]) for _ in range(4))
     if t in ("f16x2", "bf16x2"):
         return value(t[:-2]) << 16 | value(t[:-2])
     edges = [0, 1, 2, 7, (1 << (width - 1)) - 1, 1 << (width - 1), (1 << width) - 1, (1 << width) - 7, width, width - 1]
@@ -183,7 +195,7 @@ def literal(t, x, n):
     if t in ("s8", "s16", "s32", "s64", "offset"):
         width = WIDTH.get(t, 32)
         return str(x - (1 << width) if x >> (width - 1) else x), ""
-    if t == "f16x2":
+    if t in ("f16x2", "u8x4", "s8x4"):
         return f"%r{n}", f"mov.b32 %r{n}, {x};"
     if t == "pred":
         return f"%p{n}", f"setp.eq.u32 %p{n}, {x}, 1;"
@@ -245,20 +257,21 @@ def folded(code, width):
     return None
 
 
-def assemble(ptxas, nvdisasm, cases):
+def assemble(ptxas, nvdisasm, cases, target=TARGET):
     """The folded result of each case, None where it is refused or not folded."""
+    header = ".version {}\n.target {}\n.address_size 64\n".format(*target)
     results = [None] * len(cases)
     live = list(range(len(cases)))
     with tempfile.TemporaryDirectory() as folder:
         while live:
             kernels = [kernel(f"k{i}", *cases[i]) for i in live]
-            lines_before, starts = HEADER.count("\n"), []
+            lines_before, starts = header.count("\n"), []
             for _, text in kernels:
                 starts.append(lines_before)
                 lines_before += text.count("\n")
             with open(f"{folder}/x.ptx", "w") as f:
-                f.write(HEADER + "".join(text for _, text in kernels) + "\n")
-            run = subprocess.run([ptxas, "-arch", "sm_100", f"{folder}/x.ptx", "-o", f"{folder}/x.cubin"],
+                f.write(header + "".join(text for _, text in kernels) + "\n")
+            run = subprocess.run([ptxas, "-arch", target[1], f"{folder}/x.ptx", "-o", f"{folder}/x.cubin"],
                                  capture_output=True, text=True)
             if run.returncode == 0:
                 break
@@ -326,14 +339,17 @@ def core_cases():
 def main():
     wanted = int(sys.argv[3]) if len(sys.argv) > 3 else None
     if wanted:
-        cases = core_cases()
+        groups = [(core_cases(), TARGET)]
     else:
-        cases = [(i, d, [(t, value(t)) for t in types]) for i, d, types in forms() for _ in range(PER_FORM)]
+        groups = [([(i, d, [(t, value(t)) for t in types]) for i, d, types in forms() for _ in range(PER_FORM)], TARGET)]
+        random.seed(21)
+        cases = [(i, d, [(t, value(t)) for t in types]) for i, d, types in bytes_forms() for _ in range(4 * PER_FORM)]
+        groups.append((cases, BYTES_TARGET))
     size = 2000 if wanted else 1000
     seen = set()
-    for start in range(0, len(cases), size):
-        batch = cases[start:start + size]
-        for (instruction, dtype, operands), result in zip(batch, assemble(sys.argv[1], sys.argv[2], batch)):
+    batches = ((cases[start:start + size], target) for cases, target in groups for start in range(0, len(cases), size))
+    for batch, target in batches:
+        for (instruction, dtype, operands), result in zip(batch, assemble(sys.argv[1], sys.argv[2], batch, target)):
             if result is None:
                 continue
             width = max(WIDTH[dtype], 16) if dtype != "pred" else 4

@@ -1,0 +1,161 @@
+//! Conversions to and from packed types, element by element.
+//!
+//! PTX ISA, "Data Movement and Conversion Instructions: cvt". ptxas folds none of them.
+
+use crate::float::mode;
+use crate::format::{F64, Format, UE5M3};
+use crate::operands::low_bits;
+use crate::round::{self, Clamp, Exact, Mode, Value, round_to_integer, unpack};
+use isa::{Mod, Picks, Rounding, Type};
+
+/// `.scaled::n1::ue8m0` and `.scaled::n2::ue8m0`: the scale of the upper element and that of the lower one.
+#[derive(Clone, Copy)]
+pub(super) enum Scales {
+    /// No `.scaled`.
+    None,
+    /// `.n1`: of both.
+    One(u64),
+    /// `.n2`: the upper element's in the upper byte.
+    Two([u64; 2]),
+}
+
+impl Scales {
+    pub(super) fn of(picks: &Picks, bits: u64) -> Scales {
+        match (picks.has(Mod::ScaledN1Ue8m0), picks.has(Mod::ScaledN2Ue8m0)) {
+            (true, _) => Scales::One(low_bits(bits, 8)),
+            (_, true) => Scales::Two([bits >> 8 & 0xff, low_bits(bits, 8)]),
+            _ => Scales::None,
+        }
+    }
+}
+
+/// Two elements converted and packed, the first one above.
+pub(super) fn pair(picks: &Picks, scales: Scales, elements: [u64; 2]) -> u64 {
+    let (dtype, atype) = (picks.ty(0), picks.ty(1));
+    let mode = mode(picks);
+    let [high, low] = [0, 1].map(|i| {
+        // One scale goes with flushed sources (*unverified*: the sign of a flushed one, which is kept here).
+        let value = value(atype, matches!(scales, Scales::One(_)), elements[i]);
+        let value = match scales {
+            Scales::None => value,
+            Scales::One(scale) => scaled(value, scale, true),
+            Scales::Two(scales) => scaled(value, scales[i], dtype != Type::Bf16x2),
+        };
+        let encoded = encode(dtype, mode, value);
+        Format::of(dtype).map_or(encoded, |to| positive_zero(picks, to, encoded))
+    });
+    high << width(dtype) | low
+}
+
+/// Bits between the elements of a packed type: `.e2m3`, `.e3m2` and `.e2m1p4` stand in bytes.
+pub(super) fn width(ty: Type) -> u32 {
+    ty.bits() / ty.lanes()
+}
+
+/// `.pzo`: a result that is zero is positive, whatever made it (*unverified*).
+pub(crate) fn positive_zero(picks: &Picks, format: &Format, bits: u64) -> u64 {
+    if picks.has(Mod::Pzo) && bits == format.sign() { 0 } else { bits }
+}
+
+/// The value of an element of a type, from its low bits; `ftz` flushes it.
+fn value(ty: Type, ftz: bool, bits: u64) -> Value {
+    match (ty.element(), Format::of(ty)) {
+        (Type::S2f6, _) => {
+            let number = low_bits(bits, 8) as u8 as i8;
+            Value::Finite(Exact {
+                negative: number < 0,
+                significand: number.unsigned_abs().into(),
+                exponent: -6,
+            })
+        }
+        (Type::Ue5m3, _) => unpack(&UE5M3, false, low_bits(bits, 8)),
+        (_, Some(format)) => unpack(format, ftz, low_bits(bits, format.bits())),
+        _ => scale_value(bits),
+    }
+}
+
+/// The value of an element of a type, subnormals kept.
+pub(crate) fn element(ty: Type, bits: u64) -> Value {
+    value(ty, false, bits)
+}
+
+/// The value of an `.ue8m0` scale: 2^(bits - 127), 0xff is NaN.
+fn scale_value(bits: u64) -> Value {
+    match low_bits(bits, 8) {
+        0xff => Value::Nan(F64.nan),
+        biased => Value::Finite(Exact { negative: false, significand: 1, exponent: biased as i32 - 127 }),
+    }
+}
+
+/// A value times a scale, or divided by it.
+fn scaled(value: Value, scale: u64, divide: bool) -> Value {
+    match (value, scale_value(scale)) {
+        (Value::Nan(_), _) => value,
+        (_, Value::Finite(power)) => match value {
+            Value::Finite(x) => {
+                let exponent = if divide { -power.exponent } else { power.exponent };
+                Value::Finite(Exact { exponent: x.exponent + exponent, ..x })
+            }
+            _ => value,
+        },
+        (_, nan) => nan,
+    }
+}
+
+/// The element of a type that a value becomes. A NaN becomes the largest number of a format that has none.
+fn encode(ty: Type, mode: Mode, value: Value) -> u64 {
+    match (ty.element(), Format::of(ty)) {
+        (Type::S2f6, _) => fixed(mode, value),
+        (Type::Ue5m3, Some(to)) => round::pack(to, mode, magnitude(value)),
+        (_, Some(to)) => match value {
+            Value::Nan(_) if to.nan == 0 => to.max_finite(),
+            _ => round::pack(to, mode, value),
+        },
+        _ => scale(mode, magnitude(value)),
+    }
+}
+
+/// The value without its sign. *Unverified*: that formats without one drop it.
+fn magnitude(value: Value) -> Value {
+    match value {
+        Value::Nan(_) => value,
+        Value::Infinite { .. } => Value::Infinite { negative: false },
+        Value::Finite(x) => Value::Finite(Exact { negative: false, ..x }),
+    }
+}
+
+/// To `.s2f6`: a number of 1/64, the nearest (or cut) and clamped to [-128, 127] of them. A NaN is the largest one.
+fn fixed(mode: Mode, value: Value) -> u64 {
+    let relu = matches!(mode.clamp, Clamp::Relu | Clamp::ReluFinite);
+    let (negative, number) = match value {
+        Value::Nan(_) => (false, i128::MAX),
+        Value::Infinite { negative } => (negative, i128::MAX),
+        Value::Finite(x) if x.significand == 0 => (false, 0),
+        Value::Finite(x) if x.leading_exponent() > 8 => (x.negative, i128::MAX),
+        Value::Finite(x) => (x.negative, round_to_integer(x, -6, mode.rounding) as i128),
+    };
+    let number = if negative { -number } else { number };
+    (number.clamp(if relu { 0 } else { -128 }, 127) & 0xff) as u64
+}
+
+/// To `.ue8m0`: the exponent of the magnitude rounded to a power of two, down (`.rz`) or up (`.rp`).
+///
+/// *Unverified*: what zero, negative numbers and (without `.satfinite`) infinity give. Here the sign is dropped, zero
+/// is 2^-127, and infinity is NaN or with `.satfinite` 2^127.
+fn scale(mode: Mode, value: Value) -> u64 {
+    let finite = mode.clamp == Clamp::Finite;
+    let exponent = match value {
+        Value::Nan(_) => return 0xff,
+        Value::Infinite { .. } => i32::MAX,
+        Value::Finite(x) if x.significand == 0 => i32::MIN,
+        Value::Finite(x) => {
+            let up = mode.rounding == Rounding::TowardPositive && !x.significand.is_power_of_two();
+            x.leading_exponent() + up as i32
+        }
+    };
+    match exponent {
+        128.. if finite => 0xfe,
+        128.. => 0xff,
+        _ => (exponent.max(-127) + 127) as u64,
+    }
+}
