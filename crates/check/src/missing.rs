@@ -29,6 +29,9 @@ pub(crate) fn message(
             let what = if slot == "ftz" { ".ftz" } else { "Rounding" };
             one(format!("{what} modifier required for instruction '{name}{types}'"))
         }
+        (Opcode::Sin | Opcode::Cos, "ftz") => {
+            one(format!(".ftz modifier required for instruction '{name}' with modifier '.2pi'"))
+        }
         (Opcode::Ex2, "ftz") => {
             one(format!(".ftz modifier required for instruction '{name}{}'", picks.ty(0)))
         }

@@ -707,11 +707,12 @@ const G144: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G145: &[Gate] = &[
+const G145: &[Gate] = &[ptx("Feature '.scaled::n2::ue8m0'", 9, 1, Stage::Form)];
+const G146: &[Gate] = &[
     ptx("Feature 'cvt with .ue5m3x2'", 9, 4, Stage::Token),
     sm("Instruction 'cvt with .ue5m3x2'", &[Target::new(107, Suffix::Family)], Stage::Token),
 ];
-const G146: &[Gate] = &[
+const G147: &[Gate] = &[
     ptx("Feature 'cvt with .s2f6x2'", 9, 1, Stage::Form),
     sm(
         "Instruction 'cvt with .s2f6x2'",
@@ -726,7 +727,7 @@ const G146: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G147: &[Gate] = &[
+const G148: &[Gate] = &[
     ptx("Feature 'cvt with .ue8m0x2'", 8, 6, Stage::Form),
     sm(
         "Instruction 'cvt with .ue8m0x2'",
@@ -738,86 +739,86 @@ const G147: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G148: &[Gate] =
-    &[sm("Feature 'cvt.pack'", &[Target::sm(72)], Stage::Form), ptx("Feature 'cvt.pack'", 6, 5, Stage::Form)];
 const G149: &[Gate] =
-    &[sm("Feature '.u2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u2'", 6, 5, Stage::Token)];
+    &[sm("Feature 'cvt.pack'", &[Target::sm(72)], Stage::Form), ptx("Feature 'cvt.pack'", 6, 5, Stage::Form)];
 const G150: &[Gate] =
-    &[sm("Feature '.s2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s2'", 6, 5, Stage::Token)];
+    &[sm("Feature '.u2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u2'", 6, 5, Stage::Token)];
 const G151: &[Gate] =
-    &[sm("Feature '.u4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u4'", 6, 3, Stage::Token)];
+    &[sm("Feature '.s2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s2'", 6, 5, Stage::Token)];
 const G152: &[Gate] =
+    &[sm("Feature '.u4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u4'", 6, 3, Stage::Token)];
+const G153: &[Gate] =
     &[sm("Feature '.s4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s4'", 6, 3, Stage::Token)];
-const G153: &[Gate] = &[ptx("Feature '::entry'", 8, 3, Stage::Token)];
-const G154: &[Gate] = &[ptx("Feature 'cvta/isspacep with .const state space'", 3, 1, Stage::Form)];
-const G155: &[Gate] = &[
+const G154: &[Gate] = &[ptx("Feature '::entry'", 8, 3, Stage::Token)];
+const G155: &[Gate] = &[ptx("Feature 'cvta/isspacep with .const state space'", 3, 1, Stage::Form)];
+const G156: &[Gate] = &[
     sm("Feature 'cvta/isspacep with .param state space'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'cvta/isspacep with .param state space'", 7, 7, Stage::Form),
 ];
-const G156: &[Gate] =
+const G157: &[Gate] =
     &[sm("Instruction 'cvta'", &[Target::sm(20)], Stage::Form), ptx("Feature 'cvta'", 2, 0, Stage::Form)];
-const G157: &[Gate] = &[
+const G158: &[Gate] = &[
     sm("Instruction 'cvta.to'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'cvta.to'", 2, 0, Stage::Form),
 ];
-const G158: &[Gate] =
+const G159: &[Gate] =
     &[sm("Feature 'discard'", &[Target::sm(80)], Stage::Form), ptx("Feature 'discard'", 7, 4, Stage::Form)];
-const G159: &[Gate] = &[until("Feature 'div'", 1, 4, 0, Stage::Form)];
-const G160: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Result)];
-const G161: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G162: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Result)];
-const G163: &[Gate] = &[ptx("Feature 'div.full'", 1, 4, Stage::Form)];
-const G164: &[Gate] =
-    &[sm("Instruction 'dp2a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp2a'", 5, 0, Stage::Form)];
+const G160: &[Gate] = &[until("Feature 'div'", 1, 4, 0, Stage::Form)];
+const G161: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G162: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G163: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Result)];
+const G164: &[Gate] = &[ptx("Feature 'div.full'", 1, 4, Stage::Form)];
 const G165: &[Gate] =
-    &[sm("Instruction 'dp4a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp4a'", 5, 0, Stage::Form)];
+    &[sm("Instruction 'dp2a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp2a'", 5, 0, Stage::Form)];
 const G166: &[Gate] =
+    &[sm("Instruction 'dp4a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp4a'", 5, 0, Stage::Form)];
+const G167: &[Gate] =
     &[ptx("Feature 'elect'", 8, 0, Stage::Form), sm("Feature 'elect'", &[Target::sm(90)], Stage::Form)];
-const G167: &[Gate] = &[until("Feature 'ex2'", 1, 4, 0, Stage::Form)];
-const G168: &[Gate] = &[
+const G168: &[Gate] = &[until("Feature 'ex2'", 1, 4, 0, Stage::Form)];
+const G169: &[Gate] = &[
     sm("Feature 'ex2.f16/f16x2'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ex2.f16/f16x2'", 7, 0, Stage::Form),
 ];
-const G169: &[Gate] = &[
+const G170: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'ex2.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'ex2.bf16'", 7, 8, Stage::Form),
 ];
-const G170: &[Gate] = &[
+const G171: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'ex2.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'ex2.bf16x2'", 7, 8, Stage::Form),
 ];
-const G171: &[Gate] =
-    &[ptx("Feature '.sc'", 6, 0, Stage::Result), sm("Feature '.sc'", &[Target::sm(70)], Stage::Result)];
 const G172: &[Gate] =
+    &[ptx("Feature '.sc'", 6, 0, Stage::Result), sm("Feature '.sc'", &[Target::sm(70)], Stage::Result)];
+const G173: &[Gate] =
     &[sm("Modifier '.async'", &[Target::sm(90)], Stage::Token), ptx("Modifier '.async'", 8, 0, Stage::Token)];
-const G173: &[Gate] = &[
+const G174: &[Gate] = &[
     sm("Feature 'fence with .acquire or .release'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'fence with .acquire or .release'", 8, 6, Stage::Form),
 ];
-const G174: &[Gate] = &[
+const G175: &[Gate] = &[
     ptx("Feature 'fence instruction'", 6, 0, Stage::Form),
     sm("Feature 'fence instruction'", &[Target::sm(70)], Stage::Form),
 ];
-const G175: &[Gate] = &[
+const G176: &[Gate] = &[
     sm("Feature '.sync_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.sync_restrict'", 8, 6, Stage::Token),
 ];
-const G176: &[Gate] = &[
+const G177: &[Gate] = &[
     sm("Feature '.op_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.op_restrict'", 8, 0, Stage::Token),
 ];
-const G177: &[Gate] =
+const G178: &[Gate] =
     &[sm("Modifier '.alias'", &[Target::sm(60)], Stage::Token), ptx("Modifier '.alias'", 7, 5, Stage::Token)];
-const G178: &[Gate] = &[
+const G179: &[Gate] = &[
     ptx("Feature 'fence.proxy'", 7, 5, Stage::Form),
     sm("Feature 'fence.proxy'", &[Target::sm(70)], Stage::Form),
 ];
-const G179: &[Gate] = &[
+const G180: &[Gate] = &[
     ptx("Feature 'fence.proxy with unidirection proxy fence'", 8, 3, Stage::Early),
     sm(
         "Instruction 'fence.proxy with unidirection proxy fence'",
@@ -825,36 +826,36 @@ const G179: &[Gate] = &[
         Stage::Early,
     ),
 ];
-const G180: &[Gate] = &[sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late)];
-const G181: &[Gate] = &[sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G182: &[Gate] = &[ptx("Feature 'fma.f32'", 2, 0, Stage::Result)];
-const G183: &[Gate] = &[
+const G181: &[Gate] = &[sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late)];
+const G182: &[Gate] = &[sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G183: &[Gate] = &[ptx("Feature 'fma.f32'", 2, 0, Stage::Result)];
+const G184: &[Gate] = &[
     sm("Feature 'fma.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32x2'", 8, 6, Stage::Form),
 ];
-const G184: &[Gate] = &[sm("Instruction 'fma.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G185: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
-const G186: &[Gate] =
+const G185: &[Gate] = &[sm("Instruction 'fma.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G186: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
+const G187: &[Gate] =
     &[sm("Modifier '.oob'", &[Target::sm(90)], Stage::Token), ptx("Feature '.oob'", 8, 1, Stage::Token)];
-const G187: &[Gate] = &[
+const G188: &[Gate] = &[
     sm("Feature 'fma.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.f16'", 8, 6, Stage::Form),
 ];
-const G188: &[Gate] = &[
+const G189: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'fma.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G189: &[Gate] = &[
+const G190: &[Gate] = &[
     ptx("Feature 'fma.f32'", 2, 0, Stage::Result),
     sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late),
 ];
-const G190: &[Gate] = &[
+const G191: &[Gate] = &[
     ptx("Feature 'fma{types}'", 9, 4, Stage::Form),
     sm("Feature 'fma{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
 ];
-const G191: &[Gate] = &[
+const G192: &[Gate] = &[
     ptx("Feature 'fma{types}'", 9, 4, Stage::Form),
     sm(
         "Instruction 'fma{types}'",
@@ -862,83 +863,83 @@ const G191: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G192: &[Gate] =
+const G193: &[Gate] =
     &[sm("Instruction 'fns'", &[Target::sm(30)], Stage::Form), ptx("Feature 'fns'", 6, 0, Stage::Form)];
-const G193: &[Gate] = &[
+const G194: &[Gate] = &[
     sm("Feature 'getctarank'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'getctarank'", 7, 8, Stage::Form),
 ];
-const G194: &[Gate] = &[
+const G195: &[Gate] = &[
     sm("Modifier '.launch_dependents'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.launch_dependents'", 7, 8, Stage::Token),
 ];
-const G195: &[Gate] =
+const G196: &[Gate] =
     &[sm("Modifier '.wait'", &[Target::sm(90)], Stage::Token), ptx("Modifier '.wait'", 7, 8, Stage::Token)];
-const G196: &[Gate] = &[
+const G197: &[Gate] = &[
     ptx("Feature 'griddepcontrol'", 7, 8, Stage::Form),
     sm("Feature 'griddepcontrol'", &[Target::sm(90)], Stage::Form),
 ];
-const G197: &[Gate] = &[
+const G198: &[Gate] = &[
     sm("Instruction 'isspacep'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'isspacep'", 2, 0, Stage::Form),
 ];
-const G198: &[Gate] = &[
+const G199: &[Gate] = &[
     sm("Instruction 'istypep'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'istypep'", 4, 0, Stage::Form),
 ];
-const G199: &[Gate] =
+const G200: &[Gate] =
     &[ptx("Feature '.weak'", 6, 0, Stage::Result), sm("Feature '.weak'", &[Target::sm(70)], Stage::Result)];
-const G200: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
-const G201: &[Gate] = &[
+const G201: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
+const G202: &[Gate] = &[
     sm("Instruction 'ld'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G202: &[Gate] = &[
+const G203: &[Gate] = &[
     ptx("Feature '256 bit wide load/store'", 8, 8, Stage::Form),
     sm("Feature '256 bit wide load/store'", &[Target::sm(100)], Stage::Form),
 ];
-const G203: &[Gate] = &[
+const G204: &[Gate] = &[
     sm("Feature 'generic addressing'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'generic addressing'", 2, 0, Stage::Form),
 ];
-const G204: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
-const G205: &[Gate] = &[
+const G205: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
+const G206: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_normal' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G206: &[Gate] = &[
+const G207: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_unchanged' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G207: &[Gate] = &[
+const G208: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_first' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G208: &[Gate] = &[
+const G209: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_last' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G209: &[Gate] = &[
+const G210: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.no_allocate' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G210: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
-const G211: &[Gate] =
+const G211: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
+const G212: &[Gate] =
     &[ptx("Feature '.mmio'", 8, 2, Stage::Token), sm("Feature '.mmio'", &[Target::sm(70)], Stage::Token)];
-const G212: &[Gate] = &[
+const G213: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Feature '.acquire'", 9, 3, Stage::Token),
 ];
-const G213: &[Gate] =
+const G214: &[Gate] =
     &[sm("Instruction 'ld.nc'", &[Target::sm(32)], Stage::Token), ptx("Feature '.nc'", 3, 1, Stage::Token)];
-const G214: &[Gate] = &[
+const G215: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.m8n8'", 6, 5, Stage::Form),
     sm("Modifier '.m8n8'", &[Target::sm(75)], Stage::Form),
 ];
-const G215: &[Gate] = &[
+const G216: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Modifier '.m8n16' on 'ldmatrix'", 8, 6, Stage::Form),
@@ -952,12 +953,12 @@ const G215: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G216: &[Gate] = &[sm(
+const G217: &[Gate] = &[sm(
     "Feature '.m16n16'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
     Stage::Token,
 )];
-const G217: &[Gate] = &[
+const G218: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.b8x16'", 8, 6, Stage::Form),
@@ -971,7 +972,7 @@ const G217: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G218: &[Gate] = &[
+const G219: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.m16n16'", 8, 6, Stage::Form),
@@ -985,53 +986,53 @@ const G218: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G219: &[Gate] =
+const G220: &[Gate] =
     &[sm("Instruction 'ldu'", &[Target::sm(20)], Stage::Form), ptx("Feature 'ldu'", 2, 0, Stage::Form)];
-const G220: &[Gate] = &[until("Feature 'lg2'", 1, 4, 0, Stage::Form)];
-const G221: &[Gate] =
+const G221: &[Gate] = &[until("Feature 'lg2'", 1, 4, 0, Stage::Form)];
+const G222: &[Gate] =
     &[sm("Instruction 'lop3'", &[Target::sm(50)], Stage::Form), ptx("Feature 'lop3'", 4, 3, Stage::Form)];
-const G222: &[Gate] = &[
+const G223: &[Gate] = &[
     sm("Instruction 'lop3.<BoolOp>'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'lop3.<BoolOp>'", 8, 2, Stage::Form),
 ];
-const G223: &[Gate] = &[until("Feature 'mad'", 3, 2, 20, Stage::Form)];
-const G224: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G225: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G226: &[Gate] =
-    &[sm("Instruction 'mad.cc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'mad.cc'", 3, 0, Stage::Form)];
+const G224: &[Gate] = &[until("Feature 'mad'", 3, 2, 20, Stage::Form)];
+const G225: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G226: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
 const G227: &[Gate] =
-    &[sm("Instruction 'madc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'madc'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'mad.cc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'mad.cc'", 3, 0, Stage::Form)];
 const G228: &[Gate] =
-    &[sm("Feature 'mapa'", &[Target::sm(90)], Stage::Form), ptx("Feature 'mapa'", 7, 8, Stage::Form)];
+    &[sm("Instruction 'madc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'madc'", 3, 0, Stage::Form)];
 const G229: &[Gate] =
-    &[ptx("Feature 'match'", 6, 0, Stage::Form), sm("Instruction 'match'", &[Target::sm(70)], Stage::Form)];
+    &[sm("Feature 'mapa'", &[Target::sm(90)], Stage::Form), ptx("Feature 'mapa'", 7, 8, Stage::Form)];
 const G230: &[Gate] =
+    &[ptx("Feature 'match'", 6, 0, Stage::Form), sm("Instruction 'match'", &[Target::sm(70)], Stage::Form)];
+const G231: &[Gate] =
     &[ptx("Feature '.NaN'", 7, 0, Stage::Late), sm("Modifier '.NaN'", &[Target::sm(80)], Stage::Late)];
-const G231: &[Gate] = &[
+const G232: &[Gate] = &[
     ptx("Feature '.xorsign'", 7, 2, Stage::Late),
     sm("Modifier '.xorsign'", &[Target::sm(86)], Stage::Late),
 ];
-const G232: &[Gate] =
+const G233: &[Gate] =
     &[sm("Feature '.abs'", &[Target::sm(86)], Stage::Token), ptx("Feature '.abs'", 7, 2, Stage::Token)];
-const G233: &[Gate] = &[
+const G234: &[Gate] = &[
     sm("Feature 'max.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'max.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G234: &[Gate] = &[
+const G235: &[Gate] = &[
     sm("Feature 'max.f16 or max.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'max.f16 or max.f16x2'", 7, 0, Stage::Late),
 ];
-const G235: &[Gate] = &[
+const G236: &[Gate] = &[
     ptx("Feature 'max.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G236: &[Gate] = &[
+const G237: &[Gate] = &[
     ptx("Feature 'max.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G237: &[Gate] =
+const G238: &[Gate] =
     &[sm("Feature 'max.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'max.relu'", 8, 0, Stage::Form)];
-const G238: &[Gate] = &[
+const G239: &[Gate] = &[
     ptx("Feature 'max.u8x4'", 9, 2, Stage::Form),
     sm(
         "Feature 'max.u8x4'",
@@ -1039,7 +1040,7 @@ const G238: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G239: &[Gate] = &[
+const G240: &[Gate] = &[
     sm(
         "Feature 'max.relu'",
         &[Target::new(107, Suffix::Family), Target::new(120, Suffix::Family)],
@@ -1047,7 +1048,7 @@ const G239: &[Gate] = &[
     ),
     ptx("Feature 'max.relu'", 9, 2, Stage::Early),
 ];
-const G240: &[Gate] = &[
+const G241: &[Gate] = &[
     ptx("Feature 'max.s8x4'", 9, 2, Stage::Form),
     sm(
         "Feature 'max.s8x4'",
@@ -1055,43 +1056,43 @@ const G240: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G241: &[Gate] = &[
+const G242: &[Gate] = &[
     ptx("Feature 'mbarrier.init'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.init'", &[Target::sm(80)], Stage::Form),
 ];
-const G242: &[Gate] = &[
+const G243: &[Gate] = &[
     ptx("Feature 'mbarrier.inval'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.inval'", &[Target::sm(80)], Stage::Form),
 ];
-const G243: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
-const G244: &[Gate] = &[
+const G244: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
+const G245: &[Gate] = &[
     ptx("Feature 'mbarrier.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G245: &[Gate] = &[
+const G246: &[Gate] = &[
     ptx("Feature 'mbarrier.complete_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.complete_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G246: &[Gate] = &[
+const G247: &[Gate] = &[
     ptx("Feature '.shared::cluster'", 8, 0, Stage::Early),
     sm("Feature '.shared::cluster'", &[Target::sm(90)], Stage::Early),
 ];
-const G247: &[Gate] = &[
+const G248: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Early),
     sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Early),
 ];
-const G248: &[Gate] = &[
+const G249: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
 ];
-const G249: &[Gate] = &[
+const G250: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive'", 8, 6, Stage::Form),
 ];
-const G250: &[Gate] = &[
+const G251: &[Gate] = &[
     sm(
         "Feature 'mbarrier.arrive with count argument and without '.noComplete' modifier'",
         &[Target::sm(90)],
@@ -1104,45 +1105,45 @@ const G250: &[Gate] = &[
         Stage::Modifier,
     ),
 ];
-const G251: &[Gate] = &[
+const G252: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G252: &[Gate] = &[
+const G253: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
 ];
-const G253: &[Gate] = &[
+const G254: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G254: &[Gate] = &[
+const G255: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
 ];
-const G255: &[Gate] = &[
+const G256: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", 8, 6, Stage::Form),
 ];
-const G256: &[Gate] = &[
+const G257: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Early),
     sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Early),
 ];
-const G257: &[Gate] = &[
+const G258: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
 ];
-const G258: &[Gate] = &[
+const G259: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop'", 8, 6, Stage::Form),
 ];
-const G259: &[Gate] = &[
+const G260: &[Gate] = &[
     sm(
         "Feature 'mbarrier.arrive_drop with count argument and without '.noComplete' modifier'",
         &[Target::sm(90)],
@@ -1155,121 +1156,121 @@ const G259: &[Gate] = &[
         Stage::Modifier,
     ),
 ];
-const G260: &[Gate] = &[
+const G261: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G261: &[Gate] = &[
+const G262: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Form),
 ];
-const G262: &[Gate] = &[
+const G263: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G263: &[Gate] = &[
+const G264: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
 ];
-const G264: &[Gate] = &[
+const G265: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", 8, 6, Stage::Form),
 ];
-const G265: &[Gate] = &[
+const G266: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.test_wait'", &[Target::sm(80)], Stage::Form),
 ];
-const G266: &[Gate] = &[
+const G267: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait'", 8, 0, Stage::Form),
 ];
-const G267: &[Gate] = &[
+const G268: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait'", 8, 6, Stage::Form),
 ];
-const G268: &[Gate] = &[
+const G269: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait.parity'", 7, 1, Stage::Form),
     sm("Feature 'mbarrier.test_wait.parity'", &[Target::sm(80)], Stage::Form),
 ];
-const G269: &[Gate] = &[
+const G270: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait.parity'", 8, 0, Stage::Form),
 ];
-const G270: &[Gate] = &[
+const G271: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", 8, 6, Stage::Form),
 ];
-const G271: &[Gate] = &[
+const G272: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
 ];
-const G272: &[Gate] = &[
+const G273: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait'", 8, 0, Stage::Form),
 ];
-const G273: &[Gate] = &[
+const G274: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait'", 8, 6, Stage::Form),
 ];
-const G274: &[Gate] = &[
+const G275: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait.parity'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
 ];
-const G275: &[Gate] = &[
+const G276: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait.parity'", 8, 0, Stage::Form),
 ];
-const G276: &[Gate] = &[
+const G277: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", 8, 6, Stage::Form),
 ];
-const G277: &[Gate] = &[
+const G278: &[Gate] = &[
     ptx("Feature 'mbarrier.pending_count'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.pending_count'", &[Target::sm(80)], Stage::Form),
 ];
-const G278: &[Gate] = &[
+const G279: &[Gate] = &[
     ptx("Feature 'membar.sys'", 2, 0, Stage::Form),
     sm("Instruction 'membar.sys'", &[Target::sm(20)], Stage::Form),
 ];
-const G279: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
-const G280: &[Gate] = &[
+const G280: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
+const G281: &[Gate] = &[
     ptx("Feature 'membar.proxy'", 7, 5, Stage::Form),
     sm("Feature 'membar.proxy'", &[Target::sm(60)], Stage::Form),
 ];
-const G281: &[Gate] = &[
+const G282: &[Gate] = &[
     sm("Feature 'min.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'min.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G282: &[Gate] = &[
+const G283: &[Gate] = &[
     sm("Feature 'min.f16 or min.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'min.f16 or min.f16x2'", 7, 0, Stage::Late),
 ];
-const G283: &[Gate] = &[
+const G284: &[Gate] = &[
     ptx("Feature 'min.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G284: &[Gate] = &[
+const G285: &[Gate] = &[
     ptx("Feature 'min.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G285: &[Gate] =
+const G286: &[Gate] =
     &[sm("Feature 'min.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'min.relu'", 8, 0, Stage::Form)];
-const G286: &[Gate] = &[
+const G287: &[Gate] = &[
     ptx("Feature 'min.u8x4'", 9, 2, Stage::Form),
     sm(
         "Feature 'min.u8x4'",
@@ -1277,7 +1278,7 @@ const G286: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G287: &[Gate] = &[
+const G288: &[Gate] = &[
     sm(
         "Feature 'min.relu'",
         &[Target::new(107, Suffix::Family), Target::new(120, Suffix::Family)],
@@ -1285,7 +1286,7 @@ const G287: &[Gate] = &[
     ),
     ptx("Feature 'min.relu'", 9, 2, Stage::Early),
 ];
-const G288: &[Gate] = &[
+const G289: &[Gate] = &[
     ptx("Feature 'min.s8x4'", 9, 2, Stage::Form),
     sm(
         "Feature 'min.s8x4'",
@@ -1293,71 +1294,71 @@ const G288: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G289: &[Gate] = &[
+const G290: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.m8n8k4'", 6, 4, Stage::Form),
     sm("Feature '.m8n8k4'", &[Target::sm(70)], Stage::Form),
 ];
-const G290: &[Gate] =
+const G291: &[Gate] =
     &[ptx("Feature '.m16n8k8'", 6, 5, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(75)], Stage::Form)];
-const G291: &[Gate] = &[
+const G292: &[Gate] = &[
     ptx("Feature '.m16n8k16'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k16'", &[Target::sm(80)], Stage::Form),
 ];
-const G292: &[Gate] =
-    &[ptx("Feature 'mma'", 6, 4, Stage::Form), sm("Feature 'mma'", &[Target::sm(70)], Stage::Form)];
 const G293: &[Gate] =
-    &[ptx("Feature '.m16n8k8'", 7, 0, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(80)], Stage::Form)];
+    &[ptx("Feature 'mma'", 6, 4, Stage::Form), sm("Feature 'mma'", &[Target::sm(70)], Stage::Form)];
 const G294: &[Gate] =
+    &[ptx("Feature '.m16n8k8'", 7, 0, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(80)], Stage::Form)];
+const G295: &[Gate] =
     &[ptx("Feature '.m16n8k4'", 7, 0, Stage::Form), sm("Feature '.m16n8k4'", &[Target::sm(80)], Stage::Form)];
-const G295: &[Gate] = &[
+const G296: &[Gate] = &[
     ptx("Feature '.m8n8k4 with double types'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k4 with double types'", &[Target::sm(80)], Stage::Form),
 ];
-const G296: &[Gate] = &[
+const G297: &[Gate] = &[
     ptx("Feature '.m16n8k4 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k4 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G297: &[Gate] = &[
+const G298: &[Gate] = &[
     ptx("Feature '.m16n8k8 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k8 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G298: &[Gate] = &[
+const G299: &[Gate] = &[
     ptx("Feature '.m16n8k16 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k16 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G299: &[Gate] =
+const G300: &[Gate] =
     &[ptx("Feature '.m8n8k16'", 6, 5, Stage::Form), sm("Feature '.m8n8k16'", &[Target::sm(75)], Stage::Form)];
-const G300: &[Gate] = &[
+const G301: &[Gate] = &[
     ptx("Feature '.m16n8k32'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k32'", &[Target::sm(80)], Stage::Form),
 ];
-const G301: &[Gate] =
+const G302: &[Gate] =
     &[ptx("Feature '.m8n8k32'", 6, 5, Stage::Form), sm("Feature '.m8n8k32'", &[Target::sm(75)], Stage::Form)];
-const G302: &[Gate] = &[
+const G303: &[Gate] = &[
     ptx("Feature '.m16n8k64'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k64'", &[Target::sm(80)], Stage::Form),
 ];
-const G303: &[Gate] =
+const G304: &[Gate] =
     &[sm("Feature '.b1'", &[Target::sm(75)], Stage::Token), ptx("Feature '.b1'", 6, 3, Stage::Token)];
-const G304: &[Gate] = &[
+const G305: &[Gate] = &[
     ptx("Modifier '.and' on 'mma'", 7, 1, Stage::Form),
     sm("Modifier '.and' on 'mma'", &[Target::sm(80)], Stage::Form),
 ];
-const G305: &[Gate] = &[
+const G306: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G306: &[Gate] = &[
+const G307: &[Gate] = &[
     ptx("Feature '.m16n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k128'", &[Target::sm(80)], Stage::Form),
 ];
-const G307: &[Gate] = &[
+const G308: &[Gate] = &[
     ptx("Feature '.m16n8k256'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k256'", &[Target::sm(80)], Stage::Form),
 ];
-const G308: &[Gate] = &[
+const G309: &[Gate] = &[
     ptx("Feature '.kind::f8f6f4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::f8f6f4'",
@@ -1369,11 +1370,11 @@ const G308: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G309: &[Gate] =
-    &[ptx("Feature 'mma with FP8 floating point type and .m16n8k16 shape'", 8, 7, Stage::Form)];
 const G310: &[Gate] =
+    &[ptx("Feature 'mma with FP8 floating point type and .m16n8k16 shape'", 8, 7, Stage::Form)];
+const G311: &[Gate] =
     &[ptx("Feature 'mma with FP8 floating point type and FP16 accumulation'", 8, 7, Stage::Form)];
-const G311: &[Gate] = &[
+const G312: &[Gate] = &[
     ptx("Feature '.kind::f8f6f4'", 8, 6, Stage::Form),
     sm(
         "Feature '.kind::f8f6f4'",
@@ -1385,11 +1386,11 @@ const G311: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G312: &[Gate] = &[
+const G313: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G313: &[Gate] = &[
+const G314: &[Gate] = &[
     ptx("Feature 'mma with with FP6/FP4 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with FP6/FP4 floating point type'",
@@ -1397,17 +1398,17 @@ const G313: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G314: &[Gate] = &[
+const G315: &[Gate] = &[
     ptx("Feature '.sp::ordered_metadata'", 8, 5, Stage::Token),
     sm("Feature '.sp::ordered_metadata'", &[Target::sm(80)], Stage::Token),
 ];
-const G315: &[Gate] = &[
+const G316: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
     sm("Feature 'Sparse MMA'", &[Target::sm(80)], Stage::Form),
 ];
-const G316: &[Gate] = &[
+const G317: &[Gate] = &[
     ptx("Feature 'mma with with F16 accumulator and F8 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with F16 accumulator and F8 floating point type'",
@@ -1415,7 +1416,7 @@ const G316: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G317: &[Gate] = &[
+const G318: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
@@ -1423,7 +1424,7 @@ const G317: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G318: &[Gate] = &[
+const G319: &[Gate] = &[
     ptx("Feature '.kind::mxf4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::mxf4'",
@@ -1435,7 +1436,7 @@ const G318: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G319: &[Gate] = &[
+const G320: &[Gate] = &[
     ptx("Feature '.block_scale'", 8, 6, Stage::Token),
     sm(
         "Feature '.block_scale'",
@@ -1447,7 +1448,7 @@ const G319: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G320: &[Gate] = &[
+const G321: &[Gate] = &[
     ptx("Feature '.scale_vec::2X'", 8, 6, Stage::Token),
     sm(
         "Feature '.scale_vec::2X'",
@@ -1461,11 +1462,11 @@ const G320: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G321: &[Gate] = &[
+const G322: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
     sm("Instruction 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
 ];
-const G322: &[Gate] = &[
+const G323: &[Gate] = &[
     ptx("Feature '.kind::mxf4nvf4'", 8, 7, Stage::Token),
     sm(
         "Feature '.kind::mxf4nvf4'",
@@ -1477,7 +1478,7 @@ const G322: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G323: &[Gate] = &[
+const G324: &[Gate] = &[
     ptx("Feature '.scale_vec::4X'", 8, 7, Stage::Token),
     sm(
         "Feature '.scale_vec::4X'",
@@ -1491,8 +1492,8 @@ const G323: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G324: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
-const G325: &[Gate] = &[
+const G325: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
+const G326: &[Gate] = &[
     ptx("Feature '.kind::mxf8f6f4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::mxf8f6f4'",
@@ -1504,7 +1505,7 @@ const G325: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G326: &[Gate] = &[
+const G327: &[Gate] = &[
     ptx("Feature '.scale_vec::1X'", 8, 6, Stage::Token),
     sm(
         "Feature '.scale_vec::1X'",
@@ -1518,7 +1519,7 @@ const G326: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G327: &[Gate] = &[
+const G328: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
     sm("Instruction 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
     sm(
@@ -1527,34 +1528,34 @@ const G327: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G328: &[Gate] = &[
+const G329: &[Gate] = &[
     sm("Feature 'movmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'movmatrix'", 7, 8, Stage::Form),
 ];
-const G329: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G330: &[Gate] = &[
+const G330: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G331: &[Gate] = &[
     sm("Feature 'mul.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'mul.f32x2'", 8, 6, Stage::Form),
 ];
-const G331: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G332: &[Gate] = &[
+const G332: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G333: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16'", 7, 8, Stage::Form),
 ];
-const G333: &[Gate] = &[
+const G334: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16x2'", 7, 8, Stage::Form),
 ];
-const G334: &[Gate] = &[
+const G335: &[Gate] = &[
     ptx("Feature 'mul{types}'", 9, 4, Stage::Form),
     sm("Feature 'mul{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
 ];
-const G335: &[Gate] = &[
+const G336: &[Gate] = &[
     ptx("Feature 'mul{types}'", 9, 4, Stage::Form),
     sm(
         "Instruction 'mul{types}'",
@@ -1562,11 +1563,11 @@ const G335: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G336: &[Gate] = &[
+const G337: &[Gate] = &[
     sm("Feature 'multimem.ld_reduce'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.ld_reduce'", 8, 1, Stage::Form),
 ];
-const G337: &[Gate] = &[
+const G338: &[Gate] = &[
     sm(
         "Feature '.e5m2'",
         &[
@@ -1579,7 +1580,7 @@ const G337: &[Gate] = &[
     ),
     ptx("Feature '.e5m2'", 8, 6, Stage::Form),
 ];
-const G338: &[Gate] = &[
+const G339: &[Gate] = &[
     sm(
         "Feature '.e5m2x2'",
         &[
@@ -1592,7 +1593,7 @@ const G338: &[Gate] = &[
     ),
     ptx("Feature '.e5m2x2'", 8, 6, Stage::Form),
 ];
-const G339: &[Gate] = &[
+const G340: &[Gate] = &[
     sm(
         "Feature '.e5m2x4'",
         &[
@@ -1605,7 +1606,7 @@ const G339: &[Gate] = &[
     ),
     ptx("Feature '.e5m2x4'", 8, 6, Stage::Form),
 ];
-const G340: &[Gate] = &[
+const G341: &[Gate] = &[
     sm(
         "Feature '.e4m3'",
         &[
@@ -1618,7 +1619,7 @@ const G340: &[Gate] = &[
     ),
     ptx("Feature '.e4m3'", 8, 6, Stage::Form),
 ];
-const G341: &[Gate] = &[
+const G342: &[Gate] = &[
     sm(
         "Feature '.e4m3x2'",
         &[
@@ -1631,7 +1632,7 @@ const G341: &[Gate] = &[
     ),
     ptx("Feature '.e4m3x2'", 8, 6, Stage::Form),
 ];
-const G342: &[Gate] = &[
+const G343: &[Gate] = &[
     sm(
         "Feature '.e4m3x4'",
         &[
@@ -1644,24 +1645,24 @@ const G342: &[Gate] = &[
     ),
     ptx("Feature '.e4m3x4'", 8, 6, Stage::Form),
 ];
-const G343: &[Gate] = &[
+const G344: &[Gate] = &[
     sm("Modifier '.acc::f32'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.acc::f32'", 8, 2, Stage::Form),
 ];
-const G344: &[Gate] = &[
+const G345: &[Gate] = &[
     sm("Feature 'multimem.st'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.st'", 8, 1, Stage::Form),
 ];
-const G345: &[Gate] = &[
+const G346: &[Gate] = &[
     sm("Feature 'multimem.red'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.red'", 8, 1, Stage::Form),
 ];
-const G346: &[Gate] = &[
+const G347: &[Gate] = &[
     sm("Instruction 'nanosleep'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'nanosleep'", 6, 2, Stage::Form),
 ];
-const G347: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
-const G348: &[Gate] = &[
+const G348: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
+const G349: &[Gate] = &[
     ptx("Feature 'neg.s8x4'", 9, 2, Stage::Form),
     sm(
         "Feature 'neg.s8x4'",
@@ -1669,85 +1670,85 @@ const G348: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G349: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
-const G350: &[Gate] = &[
+const G350: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
+const G351: &[Gate] = &[
     ptx("Feature 'pmevent.mask'", 3, 0, Stage::Form),
     sm("Feature 'pmevent.mask'", &[Target::sm(20)], Stage::Form),
 ];
-const G351: &[Gate] =
+const G352: &[Gate] =
     &[sm("Instruction 'popc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'popc'", 2, 0, Stage::Form)];
-const G352: &[Gate] = &[
+const G353: &[Gate] = &[
     sm("Instruction 'prefetch'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetch'", 2, 0, Stage::Form),
 ];
-const G353: &[Gate] = &[
+const G354: &[Gate] = &[
     ptx("Modifier 'cache eviction priority' on 'prefetch'", 7, 4, Stage::Token),
     sm("Modifier 'cache eviction priority' on 'prefetch'", &[Target::sm(80)], Stage::Token),
 ];
-const G354: &[Gate] = &[
+const G355: &[Gate] = &[
     sm("Modifier '.tensormap'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.tensormap'", 8, 0, Stage::Token),
 ];
-const G355: &[Gate] = &[
+const G356: &[Gate] = &[
     sm("Instruction 'prefetchu'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetchu'", 2, 0, Stage::Form),
 ];
-const G356: &[Gate] =
+const G357: &[Gate] =
     &[sm("Instruction 'prmt'", &[Target::sm(20)], Stage::Form), ptx("Feature 'prmt'", 2, 0, Stage::Form)];
-const G357: &[Gate] = &[until("Feature 'rcp'", 1, 4, 0, Stage::Form)];
-const G358: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Result)];
-const G359: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G360: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Result)];
-const G361: &[Gate] = &[
+const G358: &[Gate] = &[until("Feature 'rcp'", 1, 4, 0, Stage::Form)];
+const G359: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G360: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G361: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Result)];
+const G362: &[Gate] = &[
     ptx("Feature 'rcp.approx.f64'", 2, 1, Stage::Form),
     sm("Instruction 'rcp.approx.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G362: &[Gate] =
+const G363: &[Gate] =
     &[ptx("Feature 'red'", 1, 2, Stage::Form), sm("Instruction 'red'", &[Target::sm(11)], Stage::Form)];
-const G363: &[Gate] = &[
+const G364: &[Gate] = &[
     ptx("Feature 'red with .noftz and .f32'", 9, 4, Stage::Form),
     sm("Feature 'red with .noftz and .f32'", &[Target::sm(90)], Stage::Form),
 ];
-const G364: &[Gate] = &[
+const G365: &[Gate] = &[
     ptx("Feature 'red'", 1, 2, Stage::Form),
     sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
     sm("Instruction '{atomic}'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction '{atomic}'", 2, 0, Stage::Form),
 ];
-const G365: &[Gate] = &[
+const G366: &[Gate] = &[
     sm("Feature 'red instruction with vector types'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'red instruction with vector types'", 8, 1, Stage::Form),
 ];
-const G366: &[Gate] = &[
+const G367: &[Gate] = &[
     sm("Feature 'red.async'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'red.async'", 8, 1, Stage::Form),
 ];
-const G367: &[Gate] = &[
+const G368: &[Gate] = &[
     sm("Feature 'st.async/red.async with .mmio modifier'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .mmio modifier'", 8, 7, Stage::Form),
 ];
-const G368: &[Gate] = &[
+const G369: &[Gate] = &[
     sm("Feature 'st.async/red.async with .release modifier'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .release modifier'", 8, 7, Stage::Form),
 ];
-const G369: &[Gate] =
+const G370: &[Gate] =
     &[sm("Feature 'redux'", &[Target::sm(80)], Stage::Form), ptx("Feature 'redux'", 7, 0, Stage::Form)];
-const G370: &[Gate] = &[
+const G371: &[Gate] = &[
     sm("Instruction 'redux.f32'", &[Target::new(100, Suffix::Family)], Stage::Form),
     ptx("Instruction 'redux.f32'", 8, 6, Stage::Form),
 ];
-const G371: &[Gate] = &[until("Feature 'rsqrt'", 1, 4, 0, Stage::Form)];
-const G372: &[Gate] = &[
+const G372: &[Gate] = &[until("Feature 'rsqrt'", 1, 4, 0, Stage::Form)];
+const G373: &[Gate] = &[
     ptx("Feature 'rsqrt.approx.ftz.f64'", 4, 0, Stage::Form),
     sm("Instruction 'rsqrt.approx.ftz.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G373: &[Gate] = &[
+const G374: &[Gate] = &[
     ptx("Feature 'set{types}'", 9, 4, Stage::Form),
     sm("Instruction 'set{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
 ];
-const G374: &[Gate] =
+const G375: &[Gate] =
     &[sm("Feature 'set.bf16'", &[Target::sm(90)], Stage::Form), ptx("Feature 'set.bf16'", 7, 8, Stage::Form)];
-const G375: &[Gate] = &[
+const G376: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Late),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Late),
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
@@ -1757,7 +1758,7 @@ const G375: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G376: &[Gate] = &[
+const G377: &[Gate] = &[
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
     sm(
         "Feature 'half precision floating point set instruction with integer result'",
@@ -1765,11 +1766,11 @@ const G376: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G377: &[Gate] = &[
+const G378: &[Gate] = &[
     sm("Feature 'set.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'set.bf16x2'", 7, 8, Stage::Form),
 ];
-const G378: &[Gate] = &[
+const G379: &[Gate] = &[
     ptx("Feature 'setmaxnreg.inc'", 8, 0, Stage::Form),
     sm(
         "Instruction 'setmaxnreg.inc'",
@@ -1782,7 +1783,7 @@ const G378: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G379: &[Gate] = &[
+const G380: &[Gate] = &[
     ptx("Feature 'setmaxnreg.dec'", 8, 0, Stage::Form),
     sm(
         "Instruction 'setmaxnreg.dec'",
@@ -1795,89 +1796,89 @@ const G379: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G380: &[Gate] = &[
+const G381: &[Gate] = &[
     sm("Feature 'setp.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16'", 7, 8, Stage::Form),
 ];
-const G381: &[Gate] = &[
+const G382: &[Gate] = &[
     sm("Feature 'setp.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16x2'", 7, 8, Stage::Form),
 ];
-const G382: &[Gate] =
+const G383: &[Gate] =
     &[sm("Instruction 'shf'", &[Target::sm(32)], Stage::Form), ptx("Feature 'shf'", 3, 1, Stage::Form)];
-const G383: &[Gate] = &[
+const G384: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Result),
     ptx("Feature 'shfl'", 3, 0, Stage::Result),
     until("Instruction 'shfl' without '.sync'", 6, 4, 70, Stage::Result),
 ];
-const G384: &[Gate] = &[
+const G385: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Result),
     ptx("Feature 'shfl'", 3, 0, Stage::Result),
     ptx("Feature 'shfl.sync'", 6, 0, Stage::Result),
 ];
-const G385: &[Gate] = &[until("Feature 'sin'", 1, 4, 0, Stage::Form)];
-const G386: &[Gate] = &[until("Feature 'sqrt'", 1, 4, 0, Stage::Form)];
-const G387: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Result)];
-const G388: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G389: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Result)];
-const G390: &[Gate] = &[
+const G386: &[Gate] = &[until("Feature 'sin'", 1, 4, 0, Stage::Form)];
+const G387: &[Gate] = &[until("Feature 'sqrt'", 1, 4, 0, Stage::Form)];
+const G388: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G389: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G390: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Result)];
+const G391: &[Gate] = &[
     sm("Instruction 'st'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G391: &[Gate] = &[
+const G392: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_normal' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G392: &[Gate] = &[
+const G393: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_unchanged' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G393: &[Gate] = &[
+const G394: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_first' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G394: &[Gate] = &[
+const G395: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_last' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G395: &[Gate] = &[
+const G396: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.no_allocate' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G396: &[Gate] = &[
+const G397: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Feature '.release'", 9, 3, Stage::Token),
 ];
-const G397: &[Gate] =
+const G398: &[Gate] =
     &[sm("Feature 'st.async'", &[Target::sm(90)], Stage::Form), ptx("Feature 'st.async'", 8, 1, Stage::Form)];
-const G398: &[Gate] = &[
+const G399: &[Gate] = &[
     sm("Feature 'st.async/red.async with .global state space'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .global state space'", 8, 7, Stage::Form),
 ];
-const G399: &[Gate] =
+const G400: &[Gate] =
     &[ptx("Feature 'st.bulk'", 8, 6, Stage::Form), sm("Feature 'st.bulk'", &[Target::sm(100)], Stage::Form)];
-const G400: &[Gate] = &[
+const G401: &[Gate] = &[
     ptx("Feature 'st.bulk'", 8, 6, Stage::Form),
     sm("Feature 'st.bulk'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.bulk with 32-bit size argument'", 9, 0, Stage::Form),
 ];
-const G401: &[Gate] = &[
+const G402: &[Gate] = &[
     sm("Feature 'stackrestore'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stackrestore'", 7, 3, Stage::Form),
 ];
-const G402: &[Gate] = &[
+const G403: &[Gate] = &[
     sm("Feature 'stacksave'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stacksave'", 7, 3, Stage::Form),
 ];
-const G403: &[Gate] =
+const G404: &[Gate] =
     &[sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form), ptx("Feature 'stmatrix'", 7, 8, Stage::Form)];
-const G404: &[Gate] = &[sm(
+const G405: &[Gate] = &[sm(
     "Feature '.m16n8'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
     Stage::Token,
 )];
-const G405: &[Gate] = &[
+const G406: &[Gate] = &[
     sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'stmatrix'", 7, 8, Stage::Form),
     ptx("Feature '.m16n8'", 8, 6, Stage::Form),
@@ -1891,26 +1892,26 @@ const G405: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G406: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G407: &[Gate] = &[
+const G407: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G408: &[Gate] = &[
     sm("Feature 'sub.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32x2'", 8, 6, Stage::Form),
 ];
-const G408: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G409: &[Gate] = &[
+const G409: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G410: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16'", 7, 8, Stage::Form),
 ];
-const G410: &[Gate] = &[
+const G411: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16x2'", 7, 8, Stage::Form),
 ];
-const G411: &[Gate] = &[
+const G412: &[Gate] = &[
     ptx("Feature 'sub.sat'", 9, 2, Stage::Form),
     sm(
         "Feature 'sub.sat'",
@@ -1918,7 +1919,7 @@ const G411: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G412: &[Gate] = &[
+const G413: &[Gate] = &[
     ptx("Feature 'sub{types}'", 9, 2, Stage::Form),
     sm(
         "Feature 'sub{types}'",
@@ -1926,22 +1927,22 @@ const G412: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G413: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
-const G414: &[Gate] = &[
+const G414: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
+const G415: &[Gate] = &[
     sm("Feature 'sub.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.f16'", 8, 6, Stage::Form),
 ];
-const G415: &[Gate] = &[
+const G416: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G416: &[Gate] = &[
+const G417: &[Gate] = &[
     ptx("Feature 'sub{types}'", 9, 4, Stage::Form),
     sm("Feature 'sub{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
 ];
-const G417: &[Gate] = &[
+const G418: &[Gate] = &[
     ptx("Feature 'sub{types}'", 9, 4, Stage::Form),
     sm(
         "Instruction 'sub{types}'",
@@ -1949,52 +1950,52 @@ const G417: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G418: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
-const G419: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
-const G420: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
-const G421: &[Gate] = &[
+const G419: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
+const G420: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
+const G421: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
+const G422: &[Gate] = &[
     sm("Instruction 'suld'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G422: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
-const G423: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
-const G424: &[Gate] = &[
+const G423: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
+const G424: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
+const G425: &[Gate] = &[
     ptx("Feature '64-bit min/max operation on sured.b'", 8, 1, Stage::Form),
     sm("Feature '64-bit min/max operation on sured.b'", &[Target::sm(50)], Stage::Form),
 ];
-const G425: &[Gate] = &[sm("Instruction 'sured.b'", &[Target::sm(20)], Stage::Form)];
-const G426: &[Gate] = &[
+const G426: &[Gate] = &[sm("Instruction 'sured.b'", &[Target::sm(20)], Stage::Form)];
+const G427: &[Gate] = &[
     ptx("Feature '.b64 on sured.p'", 8, 1, Stage::Form),
     sm("Feature '.b64 on sured.p'", &[Target::sm(50)], Stage::Form),
 ];
-const G427: &[Gate] = &[sm("Instruction 'sured.p'", &[Target::sm(20)], Stage::Form)];
-const G428: &[Gate] = &[
+const G428: &[Gate] = &[sm("Instruction 'sured.p'", &[Target::sm(20)], Stage::Form)];
+const G429: &[Gate] = &[
     sm("Instruction 'sust'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G429: &[Gate] = &[
+const G430: &[Gate] = &[
     sm("Feature 'sust.p with array geometry'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'sust.p with array geometry'", 4, 1, Stage::Form),
 ];
-const G430: &[Gate] = &[sm("Instruction 'sust.p'", &[Target::sm(20)], Stage::Form)];
-const G431: &[Gate] =
-    &[sm("Instruction 'szext'", &[Target::sm(70)], Stage::Form), ptx("Feature 'szext'", 7, 6, Stage::Form)];
+const G431: &[Gate] = &[sm("Instruction 'sust.p'", &[Target::sm(20)], Stage::Form)];
 const G432: &[Gate] =
+    &[sm("Instruction 'szext'", &[Target::sm(70)], Stage::Form), ptx("Feature 'szext'", 7, 6, Stage::Form)];
+const G433: &[Gate] =
     &[sm("Feature 'tanh'", &[Target::sm(75)], Stage::Form), ptx("Feature 'tanh'", 7, 0, Stage::Form)];
-const G433: &[Gate] = &[
+const G434: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16'", 7, 8, Stage::Form),
 ];
-const G434: &[Gate] = &[
+const G435: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16x2'", 7, 8, Stage::Form),
 ];
-const G435: &[Gate] = &[
+const G436: &[Gate] = &[
     ptx("Feature '.cta_group::1'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::1'",
@@ -2002,7 +2003,7 @@ const G435: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G436: &[Gate] = &[
+const G437: &[Gate] = &[
     ptx("Feature '.cta_group::2'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::2'",
@@ -2010,7 +2011,7 @@ const G436: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G437: &[Gate] = &[
+const G438: &[Gate] = &[
     ptx("Feature 'tcgen05.alloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.alloc'",
@@ -2018,7 +2019,7 @@ const G437: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G438: &[Gate] = &[
+const G439: &[Gate] = &[
     ptx("Feature 'tcgen05.dealloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.dealloc'",
@@ -2026,7 +2027,7 @@ const G438: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G439: &[Gate] = &[
+const G440: &[Gate] = &[
     ptx("Feature 'tcgen05.relinquish_alloc_permit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.relinquish_alloc_permit'",
@@ -2034,27 +2035,27 @@ const G439: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G440: &[Gate] = &[sm(
+const G441: &[Gate] = &[sm(
     "Feature '.16x64b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G441: &[Gate] = &[sm(
+const G442: &[Gate] = &[sm(
     "Feature '.16x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G442: &[Gate] = &[sm(
+const G443: &[Gate] = &[sm(
     "Feature '.16x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G443: &[Gate] = &[sm(
+const G444: &[Gate] = &[sm(
     "Feature '.32x32b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G444: &[Gate] = &[
+const G445: &[Gate] = &[
     ptx("Feature 'tcgen05.ld'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.ld'",
@@ -2062,12 +2063,12 @@ const G444: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G445: &[Gate] = &[sm(
+const G446: &[Gate] = &[sm(
     "Feature '.16x32bx2'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G446: &[Gate] = &[
+const G447: &[Gate] = &[
     ptx("Feature 'tcgen05.st'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.st'",
@@ -2075,7 +2076,7 @@ const G446: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G447: &[Gate] = &[
+const G448: &[Gate] = &[
     ptx("Feature 'tcgen05.wait'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.wait'",
@@ -2083,22 +2084,22 @@ const G447: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G448: &[Gate] = &[sm(
+const G449: &[Gate] = &[sm(
     "Feature '.128x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G449: &[Gate] = &[sm(
+const G450: &[Gate] = &[sm(
     "Feature '.4x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G450: &[Gate] = &[sm(
+const G451: &[Gate] = &[sm(
     "Feature '.128x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G451: &[Gate] = &[
+const G452: &[Gate] = &[
     ptx("Feature 'tcgen05.cp'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.cp'",
@@ -2106,17 +2107,17 @@ const G451: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G452: &[Gate] = &[sm(
+const G453: &[Gate] = &[sm(
     "Feature '.64x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G453: &[Gate] = &[sm(
+const G454: &[Gate] = &[sm(
     "Feature '.32x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G454: &[Gate] = &[
+const G455: &[Gate] = &[
     ptx("Feature 'tcgen05.shift'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.shift'",
@@ -2129,7 +2130,7 @@ const G454: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G455: &[Gate] = &[
+const G456: &[Gate] = &[
     ptx("Feature '.kind::f16'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::f16'",
@@ -2137,7 +2138,7 @@ const G455: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G456: &[Gate] = &[
+const G457: &[Gate] = &[
     ptx("Feature '.kind::tf32'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::tf32'",
@@ -2145,7 +2146,7 @@ const G456: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G457: &[Gate] = &[
+const G458: &[Gate] = &[
     ptx("Feature '.kind::i8'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::i8'",
@@ -2153,7 +2154,7 @@ const G457: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G458: &[Gate] = &[
+const G459: &[Gate] = &[
     ptx("Feature '.collector::a::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::fill'",
@@ -2161,7 +2162,7 @@ const G458: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G459: &[Gate] = &[
+const G460: &[Gate] = &[
     ptx("Feature '.collector::a::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::use'",
@@ -2169,7 +2170,7 @@ const G459: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G460: &[Gate] = &[
+const G461: &[Gate] = &[
     ptx("Feature '.collector::a::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::lastuse'",
@@ -2177,7 +2178,7 @@ const G460: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G461: &[Gate] = &[
+const G462: &[Gate] = &[
     ptx("Feature '.collector::a::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::discard'",
@@ -2185,12 +2186,12 @@ const G461: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G462: &[Gate] = &[sm(
+const G463: &[Gate] = &[sm(
     "Feature '.kind::i8'",
     &[Target::new(100, Suffix::Architecture), Target::new(110, Suffix::Architecture)],
     Stage::Form,
 )];
-const G463: &[Gate] = &[
+const G464: &[Gate] = &[
     ptx("Feature 'tcgen05.mma'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma'",
@@ -2198,7 +2199,7 @@ const G463: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G464: &[Gate] = &[
+const G465: &[Gate] = &[
     ptx("Feature '.ashift'", 8, 6, Stage::Token),
     sm(
         "Feature '.ashift'",
@@ -2206,7 +2207,7 @@ const G464: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G465: &[Gate] = &[
+const G466: &[Gate] = &[
     ptx("Feature '.block16'", 8, 8, Stage::Token),
     sm(
         "Feature '.block16'",
@@ -2214,7 +2215,7 @@ const G465: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G466: &[Gate] = &[
+const G467: &[Gate] = &[
     ptx("Feature '.block32'", 8, 8, Stage::Token),
     sm(
         "Feature '.block32'",
@@ -2222,7 +2223,7 @@ const G466: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G467: &[Gate] = &[sm(
+const G468: &[Gate] = &[sm(
     "Feature '.kind::mxf4 with .sp modifier'",
     &[
         Target::new(100, Suffix::Architecture),
@@ -2232,7 +2233,7 @@ const G467: &[Gate] = &[sm(
     ],
     Stage::Form,
 )];
-const G468: &[Gate] = &[sm(
+const G469: &[Gate] = &[sm(
     "Feature '.kind::mxf4nvf4 with .sp modifier'",
     &[
         Target::new(100, Suffix::Architecture),
@@ -2242,7 +2243,7 @@ const G468: &[Gate] = &[sm(
     ],
     Stage::Form,
 )];
-const G469: &[Gate] = &[
+const G470: &[Gate] = &[
     ptx("Feature '.collector::b0::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::fill'",
@@ -2250,7 +2251,7 @@ const G469: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G470: &[Gate] = &[
+const G471: &[Gate] = &[
     ptx("Feature '.collector::b0::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::use'",
@@ -2258,7 +2259,7 @@ const G470: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G471: &[Gate] = &[
+const G472: &[Gate] = &[
     ptx("Feature '.collector::b0::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::lastuse'",
@@ -2266,7 +2267,7 @@ const G471: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G472: &[Gate] = &[
+const G473: &[Gate] = &[
     ptx("Feature '.collector::b0::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::discard'",
@@ -2274,7 +2275,7 @@ const G472: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G473: &[Gate] = &[
+const G474: &[Gate] = &[
     ptx("Feature '.collector::b1::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::fill'",
@@ -2282,7 +2283,7 @@ const G473: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G474: &[Gate] = &[
+const G475: &[Gate] = &[
     ptx("Feature '.collector::b1::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::use'",
@@ -2290,7 +2291,7 @@ const G474: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G475: &[Gate] = &[
+const G476: &[Gate] = &[
     ptx("Feature '.collector::b1::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::lastuse'",
@@ -2298,7 +2299,7 @@ const G475: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G476: &[Gate] = &[
+const G477: &[Gate] = &[
     ptx("Feature '.collector::b1::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::discard'",
@@ -2306,7 +2307,7 @@ const G476: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G477: &[Gate] = &[
+const G478: &[Gate] = &[
     ptx("Feature '.collector::b2::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::fill'",
@@ -2314,7 +2315,7 @@ const G477: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G478: &[Gate] = &[
+const G479: &[Gate] = &[
     ptx("Feature '.collector::b2::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::use'",
@@ -2322,7 +2323,7 @@ const G478: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G479: &[Gate] = &[
+const G480: &[Gate] = &[
     ptx("Feature '.collector::b2::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::lastuse'",
@@ -2330,7 +2331,7 @@ const G479: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G480: &[Gate] = &[
+const G481: &[Gate] = &[
     ptx("Feature '.collector::b2::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::discard'",
@@ -2338,7 +2339,7 @@ const G480: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G481: &[Gate] = &[
+const G482: &[Gate] = &[
     ptx("Feature '.collector::b3::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::fill'",
@@ -2346,7 +2347,7 @@ const G481: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G482: &[Gate] = &[
+const G483: &[Gate] = &[
     ptx("Feature '.collector::b3::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::use'",
@@ -2354,7 +2355,7 @@ const G482: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G483: &[Gate] = &[
+const G484: &[Gate] = &[
     ptx("Feature '.collector::b3::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::lastuse'",
@@ -2362,7 +2363,7 @@ const G483: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G484: &[Gate] = &[
+const G485: &[Gate] = &[
     ptx("Feature '.collector::b3::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::discard'",
@@ -2370,7 +2371,7 @@ const G484: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G485: &[Gate] = &[
+const G486: &[Gate] = &[
     ptx("Feature 'tcgen05.mma.ws'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma.ws'",
@@ -2384,7 +2385,7 @@ const G485: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G486: &[Gate] = &[
+const G487: &[Gate] = &[
     ptx("Feature 'tcgen05.commit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.commit'",
@@ -2392,7 +2393,7 @@ const G486: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G487: &[Gate] = &[
+const G488: &[Gate] = &[
     ptx("Feature 'tcgen05.fence'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.fence'",
@@ -2400,7 +2401,7 @@ const G487: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G488: &[Gate] = &[
+const G489: &[Gate] = &[
     ptx("Feature 'tensormap.replace.swizzle_atomicity'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tensormap.replace.swizzle_atomicity'",
@@ -2412,7 +2413,7 @@ const G488: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G489: &[Gate] = &[
+const G490: &[Gate] = &[
     ptx("Feature 'tensormap.replace'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.replace'",
@@ -2425,7 +2426,7 @@ const G489: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G490: &[Gate] = &[
+const G491: &[Gate] = &[
     ptx("Feature 'tensormap.cp_fenceproxy'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.cp_fenceproxy'",
@@ -2433,149 +2434,149 @@ const G490: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G491: &[Gate] =
+const G492: &[Gate] =
     &[sm("Instruction 'testp'", &[Target::sm(20)], Stage::Form), ptx("Feature 'testp'", 2, 0, Stage::Form)];
-const G492: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
-const G493: &[Gate] = &[
+const G493: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
+const G494: &[Gate] = &[
     sm("Feature 'multi-sample textures'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'multi-sample textures'", 3, 2, Stage::Modifier),
 ];
-const G494: &[Gate] = &[
+const G495: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Modifier),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Modifier),
 ];
-const G495: &[Gate] = &[ptx("Feature 'tex.uni'", 3, 2, Stage::Form)];
-const G496: &[Gate] = &[
+const G496: &[Gate] = &[ptx("Feature 'tex.uni'", 3, 2, Stage::Form)];
+const G497: &[Gate] = &[
     sm("Instruction 'tex.base'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.base'", 3, 1, Stage::Form),
 ];
-const G497: &[Gate] = &[
+const G498: &[Gate] = &[
     sm("Instruction 'tex.level'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.level'", 3, 1, Stage::Form),
 ];
-const G498: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
-const G499: &[Gate] = &[
+const G499: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
+const G500: &[Gate] = &[
     sm("Instruction 'tex.grad'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.grad'", 3, 1, Stage::Form),
 ];
-const G500: &[Gate] = &[
+const G501: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex'", 4, 3, Stage::Modifier),
 ];
-const G501: &[Gate] = &[
+const G502: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex.base'", 4, 3, Stage::Modifier),
 ];
-const G502: &[Gate] = &[
+const G503: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex.level'", 4, 3, Stage::Modifier),
 ];
-const G503: &[Gate] = &[
+const G504: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex.grad'", 4, 3, Stage::Modifier),
 ];
-const G504: &[Gate] = &[
+const G505: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form),
     sm("Feature 'tld4 instruction with .a2d'", &[Target::sm(30)], Stage::Form),
 ];
-const G505: &[Gate] = &[
+const G506: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form),
     sm("Feature 'tld4 instruction with .cube'", &[Target::sm(30)], Stage::Form),
 ];
-const G506: &[Gate] = &[
+const G507: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form),
     sm("Feature 'tld4 instruction with .acube'", &[Target::sm(30)], Stage::Form),
 ];
-const G507: &[Gate] = &[ptx("Feature 'tld4.uni'", 3, 2, Stage::Form)];
-const G508: &[Gate] = &[sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form)];
-const G509: &[Gate] = &[
+const G508: &[Gate] = &[ptx("Feature 'tld4.uni'", 3, 2, Stage::Form)];
+const G509: &[Gate] = &[sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form)];
+const G510: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Modifier),
     sm("Feature 'tld4 instruction with .a2d'", &[Target::sm(30)], Stage::Modifier),
 ];
-const G510: &[Gate] = &[
+const G511: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Modifier),
     sm("Feature 'tld4 instruction with .cube'", &[Target::sm(30)], Stage::Modifier),
 ];
-const G511: &[Gate] = &[
+const G512: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Modifier),
     sm("Feature 'tld4 instruction with .acube'", &[Target::sm(30)], Stage::Modifier),
 ];
-const G512: &[Gate] = &[
+const G513: &[Gate] = &[
     sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tld4'", 4, 3, Stage::Modifier),
 ];
-const G513: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
-const G514: &[Gate] = &[
+const G514: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
+const G515: &[Gate] = &[
     ptx("Feature 'num_samples attribute'", 4, 1, Stage::Form),
     sm("Feature 'num_samples attribute'", &[Target::sm(30)], Stage::Form),
 ];
-const G515: &[Gate] = &[
+const G516: &[Gate] = &[
     sm("Instruction 'txq.level'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'txq.level'", 4, 3, Stage::Form),
 ];
-const G516: &[Gate] =
-    &[sm("Instruction 'vabsdiff'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G517: &[Gate] =
-    &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G518: &[Gate] =
-    &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G519: &[Gate] =
-    &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G520: &[Gate] =
-    &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G521: &[Gate] =
-    &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G522: &[Gate] =
-    &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G523: &[Gate] =
-    &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G524: &[Gate] =
-    &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G525: &[Gate] =
-    &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G526: &[Gate] =
-    &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G527: &[Gate] =
-    &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G528: &[Gate] =
-    &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G529: &[Gate] =
-    &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G530: &[Gate] =
+    &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G531: &[Gate] =
     &[sm("Instruction 'vmin4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G531: &[Gate] = &[
+const G532: &[Gate] = &[
     ptx("Feature 'vote.ballot'", 2, 0, Stage::Form),
     sm("Instruction 'vote.ballot'", &[Target::sm(20)], Stage::Form),
 ];
-const G532: &[Gate] = &[
+const G533: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     until("Instruction 'vote' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G533: &[Gate] = &[
+const G534: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     ptx("Feature 'vote.sync'", 6, 0, Stage::Result),
     sm("Instruction 'vote.sync'", &[Target::sm(30)], Stage::Result),
 ];
-const G534: &[Gate] =
-    &[sm("Instruction 'vset'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G535: &[Gate] =
-    &[sm("Instruction 'vset2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vset'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G536: &[Gate] =
-    &[sm("Instruction 'vset4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vset2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G537: &[Gate] =
-    &[sm("Instruction 'vshl'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vset4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G538: &[Gate] =
-    &[sm("Instruction 'vshr'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vshl'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G539: &[Gate] =
-    &[sm("Instruction 'vsub'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vshr'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G540: &[Gate] =
-    &[sm("Instruction 'vsub2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vsub'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G541: &[Gate] =
+    &[sm("Instruction 'vsub2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G542: &[Gate] =
     &[sm("Instruction 'vsub4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G542: &[Gate] = &[
+const G543: &[Gate] = &[
     ptx("Feature 'WGMMA with floating point types'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with floating point types'",
@@ -2583,16 +2584,16 @@ const G542: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G543: &[Gate] = &[
+const G544: &[Gate] = &[
     ptx("Feature 'WGMMA with FP8 types'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.mma_async with FP8 types'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G544: &[Gate] = &[sm(
+const G545: &[Gate] = &[sm(
     "Instruction 'wgmma.mma_async with integer types'",
     &[Target::new(90, Suffix::Architecture)],
     Stage::Form,
 )];
-const G545: &[Gate] = &[
+const G546: &[Gate] = &[
     ptx("Feature 'WGMMA with mixed integer types'", 8, 4, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with mixed integer types'",
@@ -2600,8 +2601,8 @@ const G545: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G546: &[Gate] = &[ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form)];
-const G547: &[Gate] = &[
+const G547: &[Gate] = &[ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form)];
+const G548: &[Gate] = &[
     ptx("Feature 'WGMMA with boolean type'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with boolean type'",
@@ -2609,7 +2610,7 @@ const G547: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G548: &[Gate] = &[
+const G549: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with floating point types'", 8, 2, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with floating point types'",
@@ -2617,7 +2618,7 @@ const G548: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G549: &[Gate] = &[
+const G550: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with FP8 types'", 8, 2, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with FP8 types'",
@@ -2625,12 +2626,12 @@ const G549: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G550: &[Gate] = &[sm(
+const G551: &[Gate] = &[sm(
     "Instruction 'Sparse wgmma.mma_async with integer types'",
     &[Target::new(90, Suffix::Architecture)],
     Stage::Form,
 )];
-const G551: &[Gate] = &[
+const G552: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with mixed integer types'", 8, 4, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with mixed integer types'",
@@ -2638,78 +2639,78 @@ const G551: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G552: &[Gate] = &[ptx("Feature 'Sparse WGMMA with integer types'", 8, 2, Stage::Form)];
-const G553: &[Gate] = &[
+const G553: &[Gate] = &[ptx("Feature 'Sparse WGMMA with integer types'", 8, 2, Stage::Form)];
+const G554: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.fence'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G554: &[Gate] = &[
+const G555: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.commit_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G555: &[Gate] = &[
+const G556: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.wait_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G556: &[Gate] = &[
+const G557: &[Gate] = &[
     ptx("Feature '.m16n16k16'", 6, 0, Stage::Form),
     sm("Modifier '.m16n16k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G557: &[Gate] = &[
+const G558: &[Gate] = &[
     ptx("Feature '.m8n32k16'", 6, 1, Stage::Form),
     sm("Modifier '.m8n32k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G558: &[Gate] = &[
+const G559: &[Gate] = &[
     ptx("Feature '.m32n8k16'", 6, 1, Stage::Form),
     sm("Modifier '.m32n8k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G559: &[Gate] = &[
+const G560: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G560: &[Gate] = &[
+const G561: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'WMMA with .bf16/.tf32 FP types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with .bf16/.tf32 FP types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G561: &[Gate] = &[
+const G562: &[Gate] = &[
     ptx("Feature '.m16n16k8'", 7, 0, Stage::Form),
     sm("Modifier '.m16n16k8'", &[Target::sm(80)], Stage::Form),
 ];
-const G562: &[Gate] =
+const G563: &[Gate] =
     &[ptx("Feature '.m8n8k4'", 7, 0, Stage::Form), sm("Modifier '.m8n8k4'", &[Target::sm(80)], Stage::Form)];
-const G563: &[Gate] = &[
+const G564: &[Gate] = &[
     ptx("Feature 'WMMA with fp64 types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with fp64 types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G564: &[Gate] = &[
+const G565: &[Gate] = &[
     ptx("Feature 'WMMA with integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with integer types'", &[Target::sm(72)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G565: &[Gate] = &[
+const G566: &[Gate] = &[
     ptx("Feature '.m8n8k32'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k32'", &[Target::sm(75)], Stage::Form),
 ];
-const G566: &[Gate] = &[
+const G567: &[Gate] = &[
     ptx("Feature 'WMMA with sub-byte integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with sub-byte integer types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G567: &[Gate] = &[
+const G568: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G568: &[Gate] = &[
+const G569: &[Gate] = &[
     ptx("Feature 'WMMA with bit types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with bit types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G569: &[Gate] = &[
+const G570: &[Gate] = &[
     ptx("Modifier '.and' on 'wmma.mma'", 7, 1, Stage::Form),
     sm("Modifier '.and' on 'wmma.mma'", &[Target::sm(80)], Stage::Form),
 ];
@@ -2923,7 +2924,7 @@ const C143: &[Choice] = &[md(Mod::ScaledN1Ue8m0).gated(G141)];
 const C144: &[Choice] = &[ty(Type::E2m3x2), ty(Type::E3m2x2)];
 const C145: &[Choice] = &[ty(Type::E2m1x2)];
 const C146: &[Choice] = &[ty(Type::E4m3x2), ty(Type::E5m2x2), ty(Type::E2m3x2), ty(Type::E3m2x2)];
-const C147: &[Choice] = &[md(Mod::ScaledN2Ue8m0)];
+const C147: &[Choice] = &[md(Mod::ScaledN2Ue8m0).gated(G145)];
 const C148: &[Choice] = &[md(Mod::Rn), md(Mod::Rz), md(Mod::Rp)];
 const C149: &[Choice] = &[ty(Type::Ue5m3x2)];
 const C150: &[Choice] = &[ty(Type::S2f6x2)];
@@ -2934,10 +2935,10 @@ const C154: &[Choice] = &[ty(Type::E2m1x4)];
 const C155: &[Choice] = &[md(Mod::Pack)];
 const C156: &[Choice] = &[ty(Type::U16), ty(Type::S16)];
 const C157: &[Choice] = &[
-    ty(Type::U2).gated(G149),
-    ty(Type::S2).gated(G150),
-    ty(Type::U4).gated(G151),
-    ty(Type::S4).gated(G152),
+    ty(Type::U2).gated(G150),
+    ty(Type::S2).gated(G151),
+    ty(Type::U4).gated(G152),
+    ty(Type::S4).gated(G153),
     ty(Type::U8),
     ty(Type::S8),
 ];
@@ -2949,7 +2950,7 @@ const C158: &[Choice] = &[
     md(Mod::SharedCta).gated(G30),
     md(Mod::SharedCluster).gated(G31),
     md(Mod::Param),
-    md(Mod::ParamEntry).gated(G153),
+    md(Mod::ParamEntry).gated(G154),
 ];
 const C159: &[Choice] = &[md(Mod::To)];
 const C160: &[Choice] = &[md(Mod::Full)];
@@ -2957,47 +2958,47 @@ const C161: &[Choice] =
     &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S32), ty(Type::S64)];
 const C162: &[Choice] = &[md(Mod::Lo), md(Mod::Hi)];
 const C163: &[Choice] = &[ty(Type::U32), ty(Type::S32)];
-const C164: &[Choice] = &[ty(Type::Bf16).gated(G169), ty(Type::Bf16x2).gated(G170)];
+const C164: &[Choice] = &[ty(Type::Bf16).gated(G170), ty(Type::Bf16x2).gated(G171)];
 const C165: &[Choice] = &[
-    md(Mod::Sc).gated(G171),
+    md(Mod::Sc).gated(G172),
     md(Mod::AcqRel).gated(G28),
     md(Mod::Acquire).gated(G26),
     md(Mod::Release).gated(G27),
 ];
-const C166: &[Choice] = &[md(Mod::Async).gated(G172)];
-const C167: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G175)];
+const C166: &[Choice] = &[md(Mod::Async).gated(G173)];
+const C167: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G176)];
 const C168: &[Choice] = &[md(Mod::Release).gated(G27)];
-const C169: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G175)];
-const C170: &[Choice] = &[md(Mod::MbarrierInit).gated(G176)];
+const C169: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G176)];
+const C170: &[Choice] = &[md(Mod::MbarrierInit).gated(G177)];
 const C171: &[Choice] =
-    &[md(Mod::SyncRestrictSharedCluster).gated(G175), md(Mod::SyncRestrictSharedCta).gated(G175)];
+    &[md(Mod::SyncRestrictSharedCluster).gated(G176), md(Mod::SyncRestrictSharedCta).gated(G176)];
 const C172: &[Choice] = &[md(Mod::Proxy)];
-const C173: &[Choice] = &[md(Mod::Alias).gated(G177)];
+const C173: &[Choice] = &[md(Mod::Alias).gated(G178)];
 const C174: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G30), md(Mod::SharedCluster).gated(G31)];
 const C175: &[Choice] = &[md(Mod::TensormapGeneric)];
 const C176: &[Choice] = &[md(Mod::AsyncGeneric)];
-const C177: &[Choice] = &[md(Mod::Oob).gated(G186)];
-const C178: &[Choice] = &[ty(Type::F16).gated(G187), ty(Type::Bf16).gated(G188)];
-const C179: &[Choice] = &[md(Mod::LaunchDependents).gated(G194), md(Mod::Wait).gated(G195)];
+const C177: &[Choice] = &[md(Mod::Oob).gated(G187)];
+const C178: &[Choice] = &[ty(Type::F16).gated(G188), ty(Type::Bf16).gated(G189)];
+const C179: &[Choice] = &[md(Mod::LaunchDependents).gated(G195), md(Mod::Wait).gated(G196)];
 const C180: &[Choice] = &[md(Mod::Texref), md(Mod::Samplerref), md(Mod::Surfref)];
-const C181: &[Choice] = &[md(Mod::Weak).gated(G199)];
+const C181: &[Choice] = &[md(Mod::Weak).gated(G200)];
 const C182: &[Choice] = &[
     md(Mod::Const),
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamEntry).gated(G153),
-    md(Mod::ParamFunc).gated(G200),
+    md(Mod::ParamEntry).gated(G154),
+    md(Mod::ParamFunc).gated(G201),
     md(Mod::Shared),
     md(Mod::SharedCta).gated(G30),
     md(Mod::SharedCluster).gated(G31),
 ];
 const C183: &[Choice] = &[
-    md(Mod::Ca).gated(G201),
-    md(Mod::Cg).gated(G201),
-    md(Mod::Cs).gated(G201),
-    md(Mod::Lu).gated(G201),
-    md(Mod::Cv).gated(G201),
+    md(Mod::Ca).gated(G202),
+    md(Mod::Cg).gated(G202),
+    md(Mod::Cs).gated(G202),
+    md(Mod::Lu).gated(G202),
+    md(Mod::Cv).gated(G202),
 ];
 const C184: &[Choice] = &[
     ty(Type::B8),
@@ -3017,20 +3018,20 @@ const C184: &[Choice] = &[
     ty(Type::B128).gated(G38),
 ];
 const C185: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G205),
-    md(Mod::L1EvictUnchanged).gated(G206),
-    md(Mod::L1EvictFirst).gated(G207),
-    md(Mod::L1EvictLast).gated(G208),
-    md(Mod::L1NoAllocate).gated(G209),
+    md(Mod::L1EvictNormal).gated(G206),
+    md(Mod::L1EvictUnchanged).gated(G207),
+    md(Mod::L1EvictFirst).gated(G208),
+    md(Mod::L1EvictLast).gated(G209),
+    md(Mod::L1NoAllocate).gated(G210),
 ];
 const C186: &[Choice] = &[md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictLast)];
-const C187: &[Choice] = &[md(Mod::Volatile).gated(G210)];
+const C187: &[Choice] = &[md(Mod::Volatile).gated(G211)];
 const C188: &[Choice] = &[md(Mod::Relaxed).gated(G25), md(Mod::Acquire).gated(G26)];
-const C189: &[Choice] = &[md(Mod::Mmio).gated(G211)];
-const C190: &[Choice] = &[md(Mod::Relaxed).gated(G25), md(Mod::Acquire).gated(G212)];
+const C189: &[Choice] = &[md(Mod::Mmio).gated(G212)];
+const C190: &[Choice] = &[md(Mod::Relaxed).gated(G25), md(Mod::Acquire).gated(G213)];
 const C191: &[Choice] = &[md(Mod::Sys)];
-const C192: &[Choice] = &[md(Mod::Ca).gated(G201), md(Mod::Cg).gated(G201), md(Mod::Cs).gated(G201)];
-const C193: &[Choice] = &[md(Mod::Nc).gated(G213)];
+const C192: &[Choice] = &[md(Mod::Ca).gated(G202), md(Mod::Cg).gated(G202), md(Mod::Cs).gated(G202)];
+const C193: &[Choice] = &[md(Mod::Nc).gated(G214)];
 const C194: &[Choice] = &[md(Mod::M8n8)];
 const C195: &[Choice] = &[md(Mod::X1)];
 const C196: &[Choice] = &[md(Mod::Trans)];
@@ -3040,7 +3041,7 @@ const C199: &[Choice] = &[md(Mod::X4)];
 const C200: &[Choice] = &[md(Mod::M8n16)];
 const C201: &[Choice] = &[md(Mod::B8x16)];
 const C202: &[Choice] = &[md(Mod::B6x16P32), md(Mod::B4x16P64)];
-const C203: &[Choice] = &[md(Mod::M16n16).gated(G216)];
+const C203: &[Choice] = &[md(Mod::M16n16).gated(G217)];
 const C204: &[Choice] = &[ty(Type::B8)];
 const C205: &[Choice] = &[md(Mod::Or), md(Mod::And)];
 const C206: &[Choice] = &[md(Mod::Hi), md(Mod::Lo)];
@@ -3048,12 +3049,12 @@ const C207: &[Choice] = &[md(Mod::Wide)];
 const C208: &[Choice] = &[ty(Type::U16), ty(Type::U32), ty(Type::S16), ty(Type::S32)];
 const C209: &[Choice] = &[md(Mod::Any)];
 const C210: &[Choice] = &[md(Mod::All)];
-const C211: &[Choice] = &[md(Mod::NaN).gated(G230)];
-const C212: &[Choice] = &[md(Mod::Xorsign).gated(G231)];
-const C213: &[Choice] = &[md(Mod::Abs).gated(G232)];
+const C211: &[Choice] = &[md(Mod::NaN).gated(G231)];
+const C212: &[Choice] = &[md(Mod::Xorsign).gated(G232)];
+const C213: &[Choice] = &[md(Mod::Abs).gated(G233)];
 const C214: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G235)];
-const C215: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G236)];
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G236)];
+const C215: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G237)];
 const C216: &[Choice] = &[ty(Type::U8x4)];
 const C217: &[Choice] = &[ty(Type::S8x4)];
 const C218: &[Choice] = &[md(Mod::Init)];
@@ -3063,25 +3064,25 @@ const C221: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G30), md(Mod
 const C222: &[Choice] = &[md(Mod::Relaxed).gated(G25)];
 const C223: &[Choice] = &[md(Mod::Cta), md(Mod::Cluster).gated(G29)];
 const C224: &[Choice] = &[md(Mod::CompleteTx)];
-const C225: &[Choice] = &[md(Mod::Release).gated(G248), md(Mod::Relaxed).gated(G249)];
+const C225: &[Choice] = &[md(Mod::Release).gated(G249), md(Mod::Relaxed).gated(G250)];
 const C226: &[Choice] = &[md(Mod::NoComplete)];
-const C227: &[Choice] = &[md(Mod::Release).gated(G254), md(Mod::Relaxed).gated(G255)];
+const C227: &[Choice] = &[md(Mod::Release).gated(G255), md(Mod::Relaxed).gated(G256)];
 const C228: &[Choice] = &[md(Mod::ArriveDrop)];
-const C229: &[Choice] = &[md(Mod::Release).gated(G257), md(Mod::Relaxed).gated(G258)];
-const C230: &[Choice] = &[md(Mod::Release).gated(G263), md(Mod::Relaxed).gated(G264)];
+const C229: &[Choice] = &[md(Mod::Release).gated(G258), md(Mod::Relaxed).gated(G259)];
+const C230: &[Choice] = &[md(Mod::Release).gated(G264), md(Mod::Relaxed).gated(G265)];
 const C231: &[Choice] = &[md(Mod::TestWait)];
-const C232: &[Choice] = &[md(Mod::Acquire).gated(G266), md(Mod::Relaxed).gated(G267)];
+const C232: &[Choice] = &[md(Mod::Acquire).gated(G267), md(Mod::Relaxed).gated(G268)];
 const C233: &[Choice] = &[md(Mod::Parity)];
-const C234: &[Choice] = &[md(Mod::Acquire).gated(G269), md(Mod::Relaxed).gated(G270)];
+const C234: &[Choice] = &[md(Mod::Acquire).gated(G270), md(Mod::Relaxed).gated(G271)];
 const C235: &[Choice] = &[md(Mod::TryWait)];
-const C236: &[Choice] = &[md(Mod::Acquire).gated(G272), md(Mod::Relaxed).gated(G273)];
-const C237: &[Choice] = &[md(Mod::Acquire).gated(G275), md(Mod::Relaxed).gated(G276)];
+const C236: &[Choice] = &[md(Mod::Acquire).gated(G273), md(Mod::Relaxed).gated(G274)];
+const C237: &[Choice] = &[md(Mod::Acquire).gated(G276), md(Mod::Relaxed).gated(G277)];
 const C238: &[Choice] = &[md(Mod::PendingCount)];
-const C239: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G278)];
-const C240: &[Choice] = &[md(Mod::Alias).gated(G177), md(Mod::Async).gated(G172)];
+const C239: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G279)];
+const C240: &[Choice] = &[md(Mod::Alias).gated(G178), md(Mod::Async).gated(G173)];
 const C241: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G283)];
-const C242: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G284)];
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G284)];
+const C242: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G285)];
 const C243: &[Choice] = &[md(Mod::M8n8k4)];
 const C244: &[Choice] = &[md(Mod::Row), md(Mod::Col)];
 const C245: &[Choice] = &[ty(Type::F16), ty(Type::F32)];
@@ -3093,31 +3094,31 @@ const C250: &[Choice] = &[md(Mod::M8n8k4), md(Mod::M16n8k4), md(Mod::M16n8k8), m
 const C251: &[Choice] = &[md(Mod::M8n8k16), md(Mod::M16n8k16), md(Mod::M16n8k32)];
 const C252: &[Choice] = &[ty(Type::U8), ty(Type::S8)];
 const C253: &[Choice] = &[md(Mod::M8n8k32), md(Mod::M16n8k32), md(Mod::M16n8k64)];
-const C254: &[Choice] = &[ty(Type::U4).gated(G151), ty(Type::S4).gated(G152)];
+const C254: &[Choice] = &[ty(Type::U4).gated(G152), ty(Type::S4).gated(G153)];
 const C255: &[Choice] = &[md(Mod::M8n8k128), md(Mod::M16n8k128), md(Mod::M16n8k256)];
-const C256: &[Choice] = &[ty(Type::B1).gated(G303)];
+const C256: &[Choice] = &[ty(Type::B1).gated(G304)];
 const C257: &[Choice] = &[md(Mod::Xor), md(Mod::And)];
 const C258: &[Choice] = &[md(Mod::M16n8k16), md(Mod::M16n8k32)];
-const C259: &[Choice] = &[md(Mod::KindF8f6f4).gated(G308)];
+const C259: &[Choice] = &[md(Mod::KindF8f6f4).gated(G309)];
 const C260: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2)];
 const C261: &[Choice] = &[md(Mod::M16n8k32)];
 const C262: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2), ty(Type::E3m2), ty(Type::E2m3), ty(Type::E2m1)];
-const C263: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G314)];
+const C263: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G315)];
 const C264: &[Choice] = &[md(Mod::M16n8k16)];
 const C265: &[Choice] = &[md(Mod::M16n8k8)];
 const C266: &[Choice] = &[md(Mod::M16n8k64)];
 const C267: &[Choice] = &[md(Mod::M16n8k128)];
 const C268: &[Choice] = &[md(Mod::SpOrderedMetadata)];
-const C269: &[Choice] = &[md(Mod::KindMxf4).gated(G318)];
-const C270: &[Choice] = &[md(Mod::BlockScale).gated(G319)];
-const C271: &[Choice] = &[md(Mod::ScaleVec2X).gated(G320)];
+const C269: &[Choice] = &[md(Mod::KindMxf4).gated(G319)];
+const C270: &[Choice] = &[md(Mod::BlockScale).gated(G320)];
+const C271: &[Choice] = &[md(Mod::ScaleVec2X).gated(G321)];
 const C272: &[Choice] = &[ty(Type::E2m1)];
 const C273: &[Choice] = &[ty(Type::Ue8m0)];
-const C274: &[Choice] = &[md(Mod::KindMxf4nvf4).gated(G322)];
-const C275: &[Choice] = &[md(Mod::ScaleVec2X).gated(G320), md(Mod::ScaleVec4X).gated(G323)];
+const C274: &[Choice] = &[md(Mod::KindMxf4nvf4).gated(G323)];
+const C275: &[Choice] = &[md(Mod::ScaleVec2X).gated(G321), md(Mod::ScaleVec4X).gated(G324)];
 const C276: &[Choice] = &[ty(Type::Ue8m0), ty(Type::Ue4m3)];
-const C277: &[Choice] = &[md(Mod::KindMxf8f6f4).gated(G325)];
-const C278: &[Choice] = &[md(Mod::ScaleVec1X).gated(G326)];
+const C277: &[Choice] = &[md(Mod::KindMxf8f6f4).gated(G326)];
+const C278: &[Choice] = &[md(Mod::ScaleVec1X).gated(G327)];
 const C279: &[Choice] = &[
     ty(Type::Pred),
     ty(Type::B16),
@@ -3146,7 +3147,7 @@ const C280: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C281: &[Choice] = &[ty(Type::Bf16).gated(G332), ty(Type::Bf16x2).gated(G333)];
+const C281: &[Choice] = &[ty(Type::Bf16).gated(G333), ty(Type::Bf16x2).gated(G334)];
 const C282: &[Choice] = &[md(Mod::LdReduce)];
 const C283: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add), md(Mod::And), md(Mod::Or), md(Mod::Xor)];
 const C284: &[Choice] =
@@ -3160,12 +3161,12 @@ const C287: &[Choice] = &[
     ty(Type::Bf16x2).gated(G4),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::E5m2).gated(G337),
-    ty(Type::E5m2x2).gated(G338),
-    ty(Type::E5m2x4).gated(G339),
-    ty(Type::E4m3).gated(G340),
-    ty(Type::E4m3x2).gated(G341),
-    ty(Type::E4m3x4).gated(G342),
+    ty(Type::E5m2).gated(G338),
+    ty(Type::E5m2x2).gated(G339),
+    ty(Type::E5m2x4).gated(G340),
+    ty(Type::E4m3).gated(G341),
+    ty(Type::E4m3x2).gated(G342),
+    ty(Type::E4m3x4).gated(G343),
 ];
 const C288: &[Choice] = &[md(Mod::St)];
 const C289: &[Choice] = &[
@@ -3181,12 +3182,12 @@ const C289: &[Choice] = &[
     ty(Type::Bf16x2).gated(G4),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::E5m2).gated(G337),
-    ty(Type::E5m2x2).gated(G338),
-    ty(Type::E5m2x4).gated(G339),
-    ty(Type::E4m3).gated(G340),
-    ty(Type::E4m3x2).gated(G341),
-    ty(Type::E4m3x4).gated(G342),
+    ty(Type::E5m2).gated(G338),
+    ty(Type::E5m2x2).gated(G339),
+    ty(Type::E5m2x4).gated(G340),
+    ty(Type::E4m3).gated(G341),
+    ty(Type::E4m3x2).gated(G342),
+    ty(Type::E4m3x4).gated(G343),
 ];
 const C290: &[Choice] = &[
     ty(Type::B32),
@@ -3205,9 +3206,9 @@ const C290: &[Choice] = &[
 const C291: &[Choice] = &[md(Mod::Mask)];
 const C292: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
 const C293: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
-const C294: &[Choice] = &[md(Mod::L2EvictLast).gated(G353), md(Mod::L2EvictNormal).gated(G353)];
+const C294: &[Choice] = &[md(Mod::L2EvictLast).gated(G354), md(Mod::L2EvictNormal).gated(G354)];
 const C295: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
-const C296: &[Choice] = &[md(Mod::Tensormap).gated(G354)];
+const C296: &[Choice] = &[md(Mod::Tensormap).gated(G355)];
 const C297: &[Choice] = &[md(Mod::L1)];
 const C298: &[Choice] =
     &[md(Mod::F4e), md(Mod::B4e), md(Mod::Rc8), md(Mod::Ecl), md(Mod::Ecr), md(Mod::Rc16)];
@@ -3268,7 +3269,7 @@ const C306: &[Choice] = &[
 const C307: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
 const C308: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
 const C309: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
-const C310: &[Choice] = &[md(Mod::Inc).gated(G378), md(Mod::Dec).gated(G379)];
+const C310: &[Choice] = &[md(Mod::Inc).gated(G379), md(Mod::Dec).gated(G380)];
 const C311: &[Choice] = &[md(Mod::L), md(Mod::R)];
 const C312: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
 const C313: &[Choice] = &[
@@ -3286,21 +3287,21 @@ const C314: &[Choice] = &[
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamFunc).gated(G200),
+    md(Mod::ParamFunc).gated(G201),
     md(Mod::Shared),
     md(Mod::SharedCta).gated(G30),
     md(Mod::SharedCluster).gated(G31),
 ];
 const C315: &[Choice] =
-    &[md(Mod::Wb).gated(G390), md(Mod::Cg).gated(G390), md(Mod::Cs).gated(G390), md(Mod::Wt).gated(G390)];
+    &[md(Mod::Wb).gated(G391), md(Mod::Cg).gated(G391), md(Mod::Cs).gated(G391), md(Mod::Wt).gated(G391)];
 const C316: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G391),
-    md(Mod::L1EvictUnchanged).gated(G392),
-    md(Mod::L1EvictFirst).gated(G393),
-    md(Mod::L1EvictLast).gated(G394),
-    md(Mod::L1NoAllocate).gated(G395),
+    md(Mod::L1EvictNormal).gated(G392),
+    md(Mod::L1EvictUnchanged).gated(G393),
+    md(Mod::L1EvictFirst).gated(G394),
+    md(Mod::L1EvictLast).gated(G395),
+    md(Mod::L1NoAllocate).gated(G396),
 ];
-const C317: &[Choice] = &[md(Mod::Relaxed).gated(G25), md(Mod::Release).gated(G396)];
+const C317: &[Choice] = &[md(Mod::Relaxed).gated(G25), md(Mod::Release).gated(G397)];
 const C318: &[Choice] = &[md(Mod::SharedCluster).gated(G31), md(Mod::Shared), md(Mod::SharedCta).gated(G30)];
 const C319: &[Choice] = &[
     ty(Type::B32),
@@ -3312,19 +3313,19 @@ const C319: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C320: &[Choice] = &[md(Mod::M16n8).gated(G404)];
-const C321: &[Choice] = &[ty(Type::Bf16).gated(G409), ty(Type::Bf16x2).gated(G410)];
-const C322: &[Choice] = &[ty(Type::F16).gated(G414), ty(Type::Bf16).gated(G415)];
+const C320: &[Choice] = &[md(Mod::M16n8).gated(G405)];
+const C321: &[Choice] = &[ty(Type::Bf16).gated(G410), ty(Type::Bf16x2).gated(G411)];
+const C322: &[Choice] = &[ty(Type::F16).gated(G415), ty(Type::Bf16).gated(G416)];
 const C323: &[Choice] = &[md(Mod::B)];
 const C324: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
-    md(Mod::N3d).gated(G419),
-    md(Mod::A1d).gated(G420),
-    md(Mod::A2d).gated(G420),
+    md(Mod::N3d).gated(G420),
+    md(Mod::A1d).gated(G421),
+    md(Mod::A2d).gated(G421),
 ];
 const C325: &[Choice] =
-    &[md(Mod::Ca).gated(G421), md(Mod::Cg).gated(G421), md(Mod::Cs).gated(G421), md(Mod::Cv).gated(G421)];
+    &[md(Mod::Ca).gated(G422), md(Mod::Cg).gated(G422), md(Mod::Cs).gated(G422), md(Mod::Cv).gated(G422)];
 const C326: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
 const C327: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
 const C328: &[Choice] = &[
@@ -3333,26 +3334,26 @@ const C328: &[Choice] = &[
     md(Mod::Depth),
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
-    md(Mod::ArraySize).gated(G422),
-    md(Mod::MemoryLayout).gated(G423),
+    md(Mod::ArraySize).gated(G423),
+    md(Mod::MemoryLayout).gated(G424),
 ];
 const C329: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
 const C330: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
 const C331: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
 const C332: &[Choice] = &[md(Mod::P)];
-const C333: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G426)];
+const C333: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G427)];
 const C334: &[Choice] =
-    &[md(Mod::Wb).gated(G428), md(Mod::Cg).gated(G428), md(Mod::Cs).gated(G428), md(Mod::Wt).gated(G428)];
-const C335: &[Choice] = &[ty(Type::Bf16).gated(G433), ty(Type::Bf16x2).gated(G434)];
+    &[md(Mod::Wb).gated(G429), md(Mod::Cg).gated(G429), md(Mod::Cs).gated(G429), md(Mod::Wt).gated(G429)];
+const C335: &[Choice] = &[ty(Type::Bf16).gated(G434), ty(Type::Bf16x2).gated(G435)];
 const C336: &[Choice] = &[md(Mod::Alloc)];
 const C337: &[Choice] = &[md(Mod::Dealloc)];
 const C338: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
 const C339: &[Choice] = &[md(Mod::Ld)];
 const C340: &[Choice] = &[
-    md(Mod::N16x64b).gated(G440),
-    md(Mod::N16x128b).gated(G441),
-    md(Mod::N16x256b).gated(G442),
-    md(Mod::N32x32b).gated(G443),
+    md(Mod::N16x64b).gated(G441),
+    md(Mod::N16x128b).gated(G442),
+    md(Mod::N16x256b).gated(G443),
+    md(Mod::N32x32b).gated(G444),
 ];
 const C341: &[Choice] = &[
     md(Mod::X1),
@@ -3365,62 +3366,62 @@ const C341: &[Choice] = &[
     md(Mod::X128),
 ];
 const C342: &[Choice] = &[md(Mod::Pack16b)];
-const C343: &[Choice] = &[md(Mod::N16x32bx2).gated(G445)];
+const C343: &[Choice] = &[md(Mod::N16x32bx2).gated(G446)];
 const C344: &[Choice] = &[md(Mod::Unpack16b)];
 const C345: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
 const C346: &[Choice] = &[md(Mod::Cp)];
 const C347: &[Choice] =
-    &[md(Mod::N128x256b).gated(G448), md(Mod::N4x256b).gated(G449), md(Mod::N128x128b).gated(G450)];
-const C348: &[Choice] = &[md(Mod::N64x128b).gated(G452)];
+    &[md(Mod::N128x256b).gated(G449), md(Mod::N4x256b).gated(G450), md(Mod::N128x128b).gated(G451)];
+const C348: &[Choice] = &[md(Mod::N64x128b).gated(G453)];
 const C349: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
-const C350: &[Choice] = &[md(Mod::N32x128b).gated(G453)];
+const C350: &[Choice] = &[md(Mod::N32x128b).gated(G454)];
 const C351: &[Choice] = &[md(Mod::Warpx4)];
 const C352: &[Choice] = &[md(Mod::Shift)];
 const C353: &[Choice] = &[md(Mod::Down)];
 const C354: &[Choice] = &[md(Mod::Mma)];
 const C355: &[Choice] = &[
-    md(Mod::KindF16).gated(G455),
-    md(Mod::KindTf32).gated(G456),
-    md(Mod::KindF8f6f4).gated(G308),
-    md(Mod::KindI8).gated(G457),
+    md(Mod::KindF16).gated(G456),
+    md(Mod::KindTf32).gated(G457),
+    md(Mod::KindF8f6f4).gated(G309),
+    md(Mod::KindI8).gated(G458),
 ];
 const C356: &[Choice] = &[
-    md(Mod::CollectorAFill).gated(G458),
-    md(Mod::CollectorAUse).gated(G459),
-    md(Mod::CollectorALastuse).gated(G460),
-    md(Mod::CollectorADiscard).gated(G461),
+    md(Mod::CollectorAFill).gated(G459),
+    md(Mod::CollectorAUse).gated(G460),
+    md(Mod::CollectorALastuse).gated(G461),
+    md(Mod::CollectorADiscard).gated(G462),
 ];
 const C357: &[Choice] = &[md(Mod::CtaGroup1)];
 const C358: &[Choice] = &[md(Mod::CtaGroup2)];
-const C359: &[Choice] = &[md(Mod::Ashift).gated(G464)];
+const C359: &[Choice] = &[md(Mod::Ashift).gated(G465)];
 const C360: &[Choice] = &[md(Mod::Sp)];
 const C361: &[Choice] =
-    &[md(Mod::KindMxf8f6f4).gated(G325), md(Mod::KindMxf4).gated(G318), md(Mod::KindMxf4nvf4).gated(G322)];
+    &[md(Mod::KindMxf8f6f4).gated(G326), md(Mod::KindMxf4).gated(G319), md(Mod::KindMxf4nvf4).gated(G323)];
 const C362: &[Choice] = &[
-    md(Mod::ScaleVec1X).gated(G326),
-    md(Mod::ScaleVec2X).gated(G320),
-    md(Mod::ScaleVec4X).gated(G323),
-    md(Mod::Block16).gated(G465),
-    md(Mod::Block32).gated(G466),
+    md(Mod::ScaleVec1X).gated(G327),
+    md(Mod::ScaleVec2X).gated(G321),
+    md(Mod::ScaleVec4X).gated(G324),
+    md(Mod::Block16).gated(G466),
+    md(Mod::Block32).gated(G467),
 ];
 const C363: &[Choice] = &[md(Mod::Ws)];
 const C364: &[Choice] = &[
-    md(Mod::CollectorB0Fill).gated(G469),
-    md(Mod::CollectorB0Use).gated(G470),
-    md(Mod::CollectorB0Lastuse).gated(G471),
-    md(Mod::CollectorB0Discard).gated(G472),
-    md(Mod::CollectorB1Fill).gated(G473),
-    md(Mod::CollectorB1Use).gated(G474),
-    md(Mod::CollectorB1Lastuse).gated(G475),
-    md(Mod::CollectorB1Discard).gated(G476),
-    md(Mod::CollectorB2Fill).gated(G477),
-    md(Mod::CollectorB2Use).gated(G478),
-    md(Mod::CollectorB2Lastuse).gated(G479),
-    md(Mod::CollectorB2Discard).gated(G480),
-    md(Mod::CollectorB3Fill).gated(G481),
-    md(Mod::CollectorB3Use).gated(G482),
-    md(Mod::CollectorB3Lastuse).gated(G483),
-    md(Mod::CollectorB3Discard).gated(G484),
+    md(Mod::CollectorB0Fill).gated(G470),
+    md(Mod::CollectorB0Use).gated(G471),
+    md(Mod::CollectorB0Lastuse).gated(G472),
+    md(Mod::CollectorB0Discard).gated(G473),
+    md(Mod::CollectorB1Fill).gated(G474),
+    md(Mod::CollectorB1Use).gated(G475),
+    md(Mod::CollectorB1Lastuse).gated(G476),
+    md(Mod::CollectorB1Discard).gated(G477),
+    md(Mod::CollectorB2Fill).gated(G478),
+    md(Mod::CollectorB2Use).gated(G479),
+    md(Mod::CollectorB2Lastuse).gated(G480),
+    md(Mod::CollectorB2Discard).gated(G481),
+    md(Mod::CollectorB3Fill).gated(G482),
+    md(Mod::CollectorB3Use).gated(G483),
+    md(Mod::CollectorB3Lastuse).gated(G484),
+    md(Mod::CollectorB3Discard).gated(G485),
 ];
 const C365: &[Choice] = &[md(Mod::Commit)];
 const C366: &[Choice] = &[md(Mod::MbarrierArriveOne)];
@@ -3453,12 +3454,12 @@ const C375: &[Choice] = &[
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G492),
-    md(Mod::Acube).gated(G492),
-    md(Mod::N2dms).gated(G493),
-    md(Mod::A2dms).gated(G493),
+    md(Mod::Cube).gated(G493),
+    md(Mod::Acube).gated(G493),
+    md(Mod::N2dms).gated(G494),
+    md(Mod::A2dms).gated(G494),
 ];
-const C376: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G494)];
+const C376: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G495)];
 const C377: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
 const C378: &[Choice] = &[md(Mod::Base)];
 const C379: &[Choice] = &[md(Mod::Level)];
@@ -3469,16 +3470,16 @@ const C381: &[Choice] = &[
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G492),
-    md(Mod::Acube).gated(G492),
+    md(Mod::Cube).gated(G493),
+    md(Mod::Acube).gated(G493),
 ];
 const C382: &[Choice] = &[md(Mod::V2)];
-const C383: &[Choice] = &[ty(Type::F16x2).gated(G494)];
+const C383: &[Choice] = &[ty(Type::F16x2).gated(G495)];
 const C384: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
 const C385: &[Choice] =
-    &[md(Mod::N2d), md(Mod::A2d).gated(G504), md(Mod::Cube).gated(G505), md(Mod::Acube).gated(G506)];
+    &[md(Mod::N2d), md(Mod::A2d).gated(G505), md(Mod::Cube).gated(G506), md(Mod::Acube).gated(G507)];
 const C386: &[Choice] =
-    &[md(Mod::N2d), md(Mod::A2d).gated(G509), md(Mod::Cube).gated(G510), md(Mod::Acube).gated(G511)];
+    &[md(Mod::N2d), md(Mod::A2d).gated(G510), md(Mod::Cube).gated(G511), md(Mod::Acube).gated(G512)];
 const C387: &[Choice] = &[
     md(Mod::Width),
     md(Mod::Height),
@@ -3486,15 +3487,15 @@ const C387: &[Choice] = &[
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
     md(Mod::NormalizedCoords),
-    md(Mod::ArraySize).gated(G422),
-    md(Mod::NumMipmapLevels).gated(G513),
-    md(Mod::NumSamples).gated(G514),
+    md(Mod::ArraySize).gated(G423),
+    md(Mod::NumMipmapLevels).gated(G514),
+    md(Mod::NumSamples).gated(G515),
     md(Mod::ForceUnnormalizedCoords),
     md(Mod::FilterMode),
     md(Mod::AddrMode0),
     md(Mod::AddrMode1),
     md(Mod::AddrMode2),
-    md(Mod::MemoryLayout).gated(G423),
+    md(Mod::MemoryLayout).gated(G424),
 ];
 const C388: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
 const C389: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
@@ -3724,8 +3725,8 @@ const C415: &[Choice] = &[md(Mod::Store)];
 const C416: &[Choice] = &[md(Mod::D)];
 const C417: &[Choice] = &[ty(Type::U8)];
 const C418: &[Choice] = &[ty(Type::S8)];
-const C419: &[Choice] = &[ty(Type::U4).gated(G151)];
-const C420: &[Choice] = &[ty(Type::S4).gated(G152)];
+const C419: &[Choice] = &[ty(Type::U4).gated(G152)];
+const C420: &[Choice] = &[ty(Type::S4).gated(G153)];
 
 const T0: &[Type] = &[Type::Pred];
 const T1: &[Type] = &[Type::F16, Type::F16x2];
@@ -8108,7 +8109,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[],
-        gates: G145,
+        gates: G146,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -8126,7 +8127,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::B16)), read("a", Kind::Source, Ty::Pick(1))],
         rules: &[],
-        gates: G145,
+        gates: G146,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8150,7 +8151,7 @@ pub static FORMS: &[Form] = &[
             read("scale", Kind::Register, Ty::Fixed(Type::B8)),
         ],
         rules: &[],
-        gates: G145,
+        gates: G146,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -8173,7 +8174,7 @@ pub static FORMS: &[Form] = &[
             read("scale", Kind::Register, Ty::Fixed(Type::B8)),
         ],
         rules: &[],
-        gates: G145,
+        gates: G146,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8186,7 +8187,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: G145,
+        gates: G146,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8199,7 +8200,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: G145,
+        gates: G146,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8222,7 +8223,7 @@ pub static FORMS: &[Form] = &[
             read("scales", Kind::Register, Ty::Fixed(Type::B16)),
         ],
         rules: &[],
-        gates: G145,
+        gates: G146,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8245,7 +8246,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
-        gates: G146,
+        gates: G147,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -8267,7 +8268,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
         ],
         rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
-        gates: G146,
+        gates: G147,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8292,7 +8293,7 @@ pub static FORMS: &[Form] = &[
             read("scales", Kind::Register, Ty::Fixed(Type::B16)),
         ],
         rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
-        gates: G146,
+        gates: G147,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -8316,7 +8317,7 @@ pub static FORMS: &[Form] = &[
             read("scales", Kind::Register, Ty::Fixed(Type::B16)),
         ],
         rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
-        gates: G146,
+        gates: G147,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8335,7 +8336,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
-        gates: G146,
+        gates: G147,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8359,7 +8360,7 @@ pub static FORMS: &[Form] = &[
             read("scales", Kind::Register, Ty::Fixed(Type::B16)),
         ],
         rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
-        gates: G146,
+        gates: G147,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8376,7 +8377,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[],
-        gates: G147,
+        gates: G148,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -8392,7 +8393,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
         ],
         rules: &[],
-        gates: G147,
+        gates: G148,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8405,7 +8406,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: G147,
+        gates: G148,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8491,7 +8492,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::S32)).wider(),
         ],
         rules: &[],
-        gates: G148,
+        gates: G149,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_integers"),
     },
@@ -8515,7 +8516,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::B32)).wider(),
         ],
         rules: &[],
-        gates: G148,
+        gates: G149,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_integers"),
     },
@@ -8528,10 +8529,10 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G154) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G155) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G155) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G156) },
         ],
-        gates: G156,
+        gates: G157,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Cvta),
     },
@@ -8544,10 +8545,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G154) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G155) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G155) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G156) },
         ],
-        gates: G157,
+        gates: G158,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Cvta),
     },
@@ -8563,7 +8564,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G158,
+        gates: G159,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Discard),
     },
@@ -8579,7 +8580,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G159) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G160) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
@@ -8597,8 +8598,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G160) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G162) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -8617,8 +8618,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M32)], then: Consequence::Default(Mod::Rn, G159) },
-            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G162) },
+            Rule { when: &[Condition::HasNot(M32)], then: Consequence::Default(Mod::Rn, G160) },
+            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G163) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -8637,7 +8638,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G163,
+        gates: G164,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
     },
@@ -8672,7 +8673,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G164,
+        gates: G165,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::dp2a"),
     },
@@ -8690,7 +8691,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G165,
+        gates: G166,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::dp4a"),
     },
@@ -8706,7 +8707,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G166,
+        gates: G167,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Elect),
     },
@@ -8718,7 +8719,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G167) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G168) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::ex2_approx"),
@@ -8732,7 +8733,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G168,
+        gates: G169,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::ex2_approx"),
     },
@@ -8772,9 +8773,9 @@ pub static FORMS: &[Form] = &[
         operands: &[],
         rules: &[
             Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M35), Condition::HasNot(M36)], then: Consequence::Gates(G173) },
+            Rule { when: &[Condition::Has(M35), Condition::HasNot(M36)], then: Consequence::Gates(G174) },
         ],
-        gates: G174,
+        gates: G175,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8793,9 +8794,9 @@ pub static FORMS: &[Form] = &[
         operands: &[],
         rules: &[
             Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M35), Condition::HasNot(M36)], then: Consequence::Gates(G173) },
+            Rule { when: &[Condition::Has(M35), Condition::HasNot(M36)], then: Consequence::Gates(G174) },
         ],
-        gates: G174,
+        gates: G175,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8814,9 +8815,9 @@ pub static FORMS: &[Form] = &[
         operands: &[],
         rules: &[
             Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M35), Condition::HasNot(M36)], then: Consequence::Gates(G173) },
+            Rule { when: &[Condition::Has(M35), Condition::HasNot(M36)], then: Consequence::Gates(G174) },
         ],
-        gates: G174,
+        gates: G175,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8836,9 +8837,9 @@ pub static FORMS: &[Form] = &[
         operands: &[],
         rules: &[
             Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M35), Condition::HasNot(M36)], then: Consequence::Gates(G173) },
+            Rule { when: &[Condition::Has(M35), Condition::HasNot(M36)], then: Consequence::Gates(G174) },
         ],
-        gates: G174,
+        gates: G175,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8851,7 +8852,7 @@ pub static FORMS: &[Form] = &[
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G178,
+        gates: G179,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8869,7 +8870,7 @@ pub static FORMS: &[Form] = &[
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G178,
+        gates: G179,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8889,7 +8890,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G179,
+        gates: G180,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8910,7 +8911,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G179,
+        gates: G180,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8930,7 +8931,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G179,
+        gates: G180,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8950,7 +8951,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G179,
+        gates: G180,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8968,10 +8969,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G180) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G181) },
+            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G181) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G182) },
         ],
-        gates: G182,
+        gates: G183,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -8989,7 +8990,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G183,
+        gates: G184,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -9006,8 +9007,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G184) }],
-        gates: G185,
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G185) }],
+        gates: G186,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -9115,7 +9116,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G189,
+        gates: G190,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::fma"),
     },
@@ -9139,7 +9140,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Register, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G190,
+        gates: G191,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::fma"),
     },
@@ -9163,7 +9164,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Register, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G191,
+        gates: G192,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("alternate::fma"),
     },
@@ -9181,7 +9182,7 @@ pub static FORMS: &[Form] = &[
             read("offset", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G192,
+        gates: G193,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::fns"),
     },
@@ -9197,7 +9198,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G193,
+        gates: G194,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GetCtaRank),
     },
@@ -9210,7 +9211,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G196,
+        gates: G197,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GridDepControl),
     },
@@ -9226,10 +9227,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Address),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G154) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G155) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G155) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G156) },
         ],
-        gates: G197,
+        gates: G198,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::IsSpaceP),
     },
@@ -9245,7 +9246,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Fixed(Type::U64)),
         ],
         rules: &[],
-        gates: G198,
+        gates: G199,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::istypep"),
     },
@@ -9279,9 +9280,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G202) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G202) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G204) },
             Rule {
                 when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
@@ -9298,7 +9299,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G204) },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G205) },
             Rule {
                 when: &[Condition::Has(M45)],
                 then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
@@ -9355,9 +9356,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G202) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G202) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G204) },
             Rule {
                 when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
@@ -9374,7 +9375,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G204) },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G205) },
             Rule {
                 when: &[Condition::Has(M45)],
                 then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
@@ -9426,9 +9427,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G202) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G202) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G204) },
             Rule {
                 when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
@@ -9445,7 +9446,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G204) },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G205) },
             Rule {
                 when: &[Condition::Has(M45)],
                 then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
@@ -9503,9 +9504,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G202) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G202) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G204) },
             Rule {
                 when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
@@ -9522,7 +9523,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G204) },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G205) },
             Rule {
                 when: &[Condition::Has(M45)],
                 then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
@@ -9571,9 +9572,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G202) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G202) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G204) },
             Rule {
                 when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
@@ -9590,7 +9591,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G204) },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G205) },
             Rule {
                 when: &[Condition::Has(M45)],
                 then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
@@ -9646,9 +9647,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G202) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G202) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G204) },
             Rule {
                 when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
@@ -9665,7 +9666,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G204) },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G205) },
             Rule {
                 when: &[Condition::Has(M45)],
                 then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
@@ -9714,9 +9715,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G202) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G202) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G204) },
             Rule {
                 when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
@@ -9733,7 +9734,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G204) },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G205) },
             Rule {
                 when: &[Condition::Has(M45)],
                 then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
@@ -9771,7 +9772,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G214,
+        gates: G215,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -9795,7 +9796,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G214,
+        gates: G215,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -9819,7 +9820,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G214,
+        gates: G215,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -9843,7 +9844,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G215,
+        gates: G216,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -9867,7 +9868,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G215,
+        gates: G216,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -9891,7 +9892,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G215,
+        gates: G216,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -9916,7 +9917,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G217,
+        gates: G218,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -9941,7 +9942,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G217,
+        gates: G218,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -9965,7 +9966,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G218,
+        gates: G219,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -9989,7 +9990,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G218,
+        gates: G219,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -10005,7 +10006,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M6)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::HasNot(M6)], then: Consequence::Gates(G204) },
             Rule {
                 when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
@@ -10015,7 +10016,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
         ],
-        gates: G219,
+        gates: G220,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
     },
@@ -10027,7 +10028,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G220) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G221) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::lg2_approx"),
@@ -10047,7 +10048,7 @@ pub static FORMS: &[Form] = &[
             read("immLut", Kind::Immediate, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G221,
+        gates: G222,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -10067,7 +10068,7 @@ pub static FORMS: &[Form] = &[
             read("q", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G222,
+        gates: G223,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -10084,8 +10085,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::HasNot(M32)], then: Consequence::Default(Mod::Rn, G223) }],
-        gates: G224,
+        rules: &[Rule { when: &[Condition::HasNot(M32)], then: Consequence::Default(Mod::Rn, G224) }],
+        gates: G225,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
     },
@@ -10102,7 +10103,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G225) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G226) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
@@ -10175,7 +10176,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G16) }],
-        gates: G226,
+        gates: G227,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::mad"),
     },
@@ -10229,7 +10230,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G227,
+        gates: G228,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::madc"),
     },
@@ -10247,7 +10248,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G16) }],
-        gates: G227,
+        gates: G228,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::madc"),
     },
@@ -10264,7 +10265,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G228,
+        gates: G229,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mapa),
     },
@@ -10281,7 +10282,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G229,
+        gates: G230,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -10298,7 +10299,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G229,
+        gates: G230,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -10373,7 +10374,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G233,
+        gates: G234,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::max3"),
     },
@@ -10389,7 +10390,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G234) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G235) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
@@ -10412,7 +10413,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G234) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G235) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
@@ -10480,7 +10481,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G237) }],
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G238) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
@@ -10498,7 +10499,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G238,
+        gates: G239,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
     },
@@ -10514,8 +10515,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(0)),
             read("b", Kind::Register, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G239) }],
-        gates: G240,
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G240) }],
+        gates: G241,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
     },
@@ -10531,7 +10532,7 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
         rules: &[],
-        gates: G241,
+        gates: G242,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10544,7 +10545,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G242,
+        gates: G243,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10556,8 +10557,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G243) }],
-        gates: G244,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G244) }],
+        gates: G245,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10575,8 +10576,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G243) }],
-        gates: G244,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G244) }],
+        gates: G245,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10588,8 +10589,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G243) }],
-        gates: G245,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G244) }],
+        gates: G246,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10607,8 +10608,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G243) }],
-        gates: G245,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G244) }],
+        gates: G246,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10624,10 +10625,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G246) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G243) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G244) },
         ],
-        gates: G247,
+        gates: G248,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10649,10 +10650,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G246) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G243) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G244) },
         ],
-        gates: G247,
+        gates: G248,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10669,11 +10670,11 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G246) },
-            Rule { when: &[Condition::HasNot(M50)], then: Consequence::Gates(G250) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G243) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::HasNot(M50)], then: Consequence::Gates(G251) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G244) },
         ],
-        gates: G247,
+        gates: G248,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10696,11 +10697,11 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G246) },
-            Rule { when: &[Condition::HasNot(M50)], then: Consequence::Gates(G250) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G243) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::HasNot(M50)], then: Consequence::Gates(G251) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G244) },
         ],
-        gates: G247,
+        gates: G248,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10716,8 +10717,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G251) }],
-        gates: G252,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G252) }],
+        gates: G253,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10740,8 +10741,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G251) }],
-        gates: G252,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G252) }],
+        gates: G253,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10762,8 +10763,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G243) }],
-        gates: G253,
+        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G244) }],
+        gates: G254,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10786,8 +10787,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G243) }],
-        gates: G253,
+        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G244) }],
+        gates: G254,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10803,10 +10804,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G246) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G243) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G244) },
         ],
-        gates: G256,
+        gates: G257,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10828,10 +10829,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G246) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G243) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G244) },
         ],
-        gates: G256,
+        gates: G257,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10848,11 +10849,11 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G246) },
-            Rule { when: &[Condition::HasNot(M50)], then: Consequence::Gates(G259) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G243) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::HasNot(M50)], then: Consequence::Gates(G260) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G244) },
         ],
-        gates: G256,
+        gates: G257,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10875,11 +10876,11 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G246) },
-            Rule { when: &[Condition::HasNot(M50)], then: Consequence::Gates(G259) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G243) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::HasNot(M50)], then: Consequence::Gates(G260) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G244) },
         ],
-        gates: G256,
+        gates: G257,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10900,8 +10901,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G260) }],
-        gates: G261,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G261) }],
+        gates: G262,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10924,8 +10925,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G260) }],
-        gates: G261,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G261) }],
+        gates: G262,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10946,8 +10947,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G243) }],
-        gates: G262,
+        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G244) }],
+        gates: G263,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10970,8 +10971,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G243) }],
-        gates: G262,
+        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G244) }],
+        gates: G263,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10987,8 +10988,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G243) }],
-        gates: G265,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G244) }],
+        gates: G266,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -11010,8 +11011,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G243) }],
-        gates: G265,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G244) }],
+        gates: G266,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -11027,8 +11028,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G243) }],
-        gates: G268,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G244) }],
+        gates: G269,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -11051,8 +11052,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G243) }],
-        gates: G268,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G244) }],
+        gates: G269,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -11069,8 +11070,8 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G243) }],
-        gates: G271,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G244) }],
+        gates: G272,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -11093,8 +11094,8 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G243) }],
-        gates: G271,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G244) }],
+        gates: G272,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -11111,8 +11112,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G243) }],
-        gates: G274,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G244) }],
+        gates: G275,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -11136,8 +11137,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G243) }],
-        gates: G274,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G244) }],
+        gates: G275,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -11153,7 +11154,7 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G277,
+        gates: G278,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -11166,7 +11167,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G279,
+        gates: G280,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -11179,7 +11180,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G280,
+        gates: G281,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -11254,7 +11255,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G281,
+        gates: G282,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::min3"),
     },
@@ -11270,7 +11271,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G282) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G283) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
@@ -11293,7 +11294,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G282) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G283) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
@@ -11361,7 +11362,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G285) }],
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G286) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
@@ -11379,7 +11380,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G286,
+        gates: G287,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
     },
@@ -11395,8 +11396,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(0)),
             read("b", Kind::Register, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G287) }],
-        gates: G288,
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G288) }],
+        gates: G289,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
     },
@@ -11427,7 +11428,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(3, T39)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
         }],
-        gates: G289,
+        gates: G290,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11455,8 +11456,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G290) },
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G291) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G291) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G292) },
             Rule {
                 when: &[Condition::TypeIn(3, T39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
@@ -11466,7 +11467,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G292,
+        gates: G293,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11494,10 +11495,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G293) },
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G291) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G294) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G292) },
         ],
-        gates: G292,
+        gates: G293,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11525,11 +11526,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G294) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G293) },
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G291) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G295) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G294) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G292) },
         ],
-        gates: G292,
+        gates: G293,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11558,12 +11559,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G295) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G296) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G297) },
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G298) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G296) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G297) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G298) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G299) },
         ],
-        gates: G292,
+        gates: G293,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11592,11 +11593,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G299) },
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G291) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G300) },
+            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G300) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G292) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G301) },
         ],
-        gates: G292,
+        gates: G293,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11625,11 +11626,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G301) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G300) },
-            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G302) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G302) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G301) },
+            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G303) },
         ],
-        gates: G292,
+        gates: G293,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11659,12 +11660,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G304) },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G305) },
-            Rule { when: &[Condition::Has(M63)], then: Consequence::Gates(G306) },
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G307) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G305) },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G306) },
+            Rule { when: &[Condition::Has(M63)], then: Consequence::Gates(G307) },
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G308) },
         ],
-        gates: G292,
+        gates: G293,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11693,9 +11694,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G309) },
-            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G310) },
-            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G311) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G310) },
+            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G311) },
+            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G312) },
             Rule {
                 when: &[Condition::TypeIn(3, T39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
@@ -11705,7 +11706,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G312,
+        gates: G313,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11734,7 +11735,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G311) },
+            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G312) },
             Rule {
                 when: &[Condition::TypeIn(3, T39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
@@ -11744,7 +11745,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G313,
+        gates: G314,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11784,7 +11785,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G315,
+        gates: G316,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11824,7 +11825,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G315,
+        gates: G316,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11855,7 +11856,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G315,
+        gates: G316,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11886,7 +11887,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G315,
+        gates: G316,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11917,7 +11918,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G315,
+        gates: G316,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11948,7 +11949,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G315,
+        gates: G316,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11980,7 +11981,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G315,
+        gates: G316,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -12012,7 +12013,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[],
-        gates: G315,
+        gates: G316,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -12044,7 +12045,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G315,
+        gates: G316,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -12076,7 +12077,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[],
-        gates: G315,
+        gates: G316,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -12108,8 +12109,8 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[
-            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G316) },
-            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G311) },
+            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G317) },
+            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G312) },
             Rule {
                 when: &[Condition::TypeIn(0, T8)],
                 then: Consequence::Needs(&[Condition::Has(M66)], Fault::Illegal(M67)),
@@ -12127,7 +12128,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G317,
+        gates: G318,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -12168,7 +12169,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G313,
+        gates: G314,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -12204,7 +12205,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G321,
+        gates: G322,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -12244,9 +12245,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M68)],
                 then: Consequence::Needs(&[Condition::TypeIn(4, T41)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M69), Condition::TypeIn(4, T41)], then: Consequence::Gates(G324) },
+            Rule { when: &[Condition::Has(M69), Condition::TypeIn(4, T41)], then: Consequence::Gates(G325) },
         ],
-        gates: G321,
+        gates: G322,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -12282,7 +12283,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G321,
+        gates: G322,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -12321,7 +12322,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G327,
+        gates: G328,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -12364,9 +12365,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M68)],
                 then: Consequence::Needs(&[Condition::TypeIn(4, T41)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M69), Condition::TypeIn(4, T41)], then: Consequence::Gates(G324) },
+            Rule { when: &[Condition::Has(M69), Condition::TypeIn(4, T41)], then: Consequence::Gates(G325) },
         ],
-        gates: G327,
+        gates: G328,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -12405,7 +12406,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G321,
+        gates: G322,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -12459,7 +12460,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G328,
+        gates: G329,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MovMatrix),
     },
@@ -12475,7 +12476,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G329) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G330) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -12493,7 +12494,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G330,
+        gates: G331,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
     },
@@ -12509,7 +12510,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G331) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G332) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -12595,7 +12596,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G334,
+        gates: G335,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::mul_narrow"),
     },
@@ -12612,7 +12613,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G334,
+        gates: G335,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::mul_narrow"),
     },
@@ -12629,7 +12630,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)),
         ],
         rules: &[],
-        gates: G334,
+        gates: G335,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::mul"),
     },
@@ -12646,7 +12647,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)),
         ],
         rules: &[],
-        gates: G334,
+        gates: G335,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::mul"),
     },
@@ -12669,7 +12670,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)),
         ],
         rules: &[],
-        gates: G335,
+        gates: G336,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("alternate::mul"),
     },
@@ -12718,7 +12719,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Types),
             },
         ],
-        gates: G336,
+        gates: G337,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -12751,7 +12752,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Types),
             },
         ],
-        gates: G336,
+        gates: G337,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -12784,7 +12785,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Types),
             },
         ],
-        gates: G336,
+        gates: G337,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -12808,7 +12809,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G344) },
             Rule {
                 when: &[Condition::Has(M70)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M70)),
@@ -12850,7 +12851,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Types),
             },
         ],
-        gates: G336,
+        gates: G337,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -12875,7 +12876,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G344) },
             Rule {
                 when: &[Condition::Has(M70)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M70)),
@@ -12917,7 +12918,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Types),
             },
         ],
-        gates: G336,
+        gates: G337,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -12942,7 +12943,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G344) },
             Rule {
                 when: &[Condition::Has(M70)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M70)),
@@ -12984,7 +12985,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Types),
             },
         ],
-        gates: G336,
+        gates: G337,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -13027,7 +13028,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
         ],
-        gates: G344,
+        gates: G345,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -13071,7 +13072,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
         ],
-        gates: G344,
+        gates: G345,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -13115,7 +13116,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
         ],
-        gates: G344,
+        gates: G345,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -13166,7 +13167,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Types),
             },
         ],
-        gates: G345,
+        gates: G346,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -13219,7 +13220,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Types),
             },
         ],
-        gates: G345,
+        gates: G346,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -13272,7 +13273,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Types),
             },
         ],
-        gates: G345,
+        gates: G346,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -13285,7 +13286,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Source, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G346,
+        gates: G347,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Nanosleep),
     },
@@ -13323,7 +13324,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G347) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G348) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::neg"),
@@ -13363,7 +13364,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G348,
+        gates: G349,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::neg"),
     },
@@ -13406,7 +13407,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 15)],
         rules: &[],
-        gates: G349,
+        gates: G350,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -13419,7 +13420,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 65535)],
         rules: &[],
-        gates: G350,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -13432,7 +13433,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G351,
+        gates: G352,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::popc"),
     },
@@ -13445,7 +13446,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G352,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -13458,7 +13459,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G352,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -13471,7 +13472,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G352,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -13484,7 +13485,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G355,
+        gates: G356,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -13502,7 +13503,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G356,
+        gates: G357,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::prmt"),
     },
@@ -13514,7 +13515,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G357) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G358) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
@@ -13528,8 +13529,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G358) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G359) },
+            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G359) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G360) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -13543,7 +13544,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G360) }],
+        rules: &[Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G361) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -13557,7 +13558,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G361,
+        gates: G362,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
     },
@@ -13591,7 +13592,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G362,
+        gates: G363,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -13627,7 +13628,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G362,
+        gates: G363,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -13656,13 +13657,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
             Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
-            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G363) },
+            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G364) },
             Rule {
                 when: &[Condition::Has(M5)],
                 then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G364,
+        gates: G365,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -13696,7 +13697,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G362,
+        gates: G363,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -13729,7 +13730,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G362,
+        gates: G363,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -13763,7 +13764,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G362,
+        gates: G363,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -13794,10 +13795,10 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
             Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
             Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G49) },
-            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G365) },
-            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G363) },
+            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G364) },
         ],
-        gates: G362,
+        gates: G363,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -13828,11 +13829,11 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
             Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
             Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G49) },
-            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G365) },
+            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G366) },
             Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T8)], then: Consequence::Gates(G42) },
             Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T9)], then: Consequence::Gates(G51) },
         ],
-        gates: G362,
+        gates: G363,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -13863,11 +13864,11 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
             Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
             Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G49) },
-            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G365) },
+            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G366) },
             Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T10)], then: Consequence::Gates(G46) },
             Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T11)], then: Consequence::Gates(G51) },
         ],
-        gates: G362,
+        gates: G363,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -13909,7 +13910,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
             },
         ],
-        gates: G366,
+        gates: G367,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreAsync),
     },
@@ -13930,14 +13931,14 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G368) },
             Rule {
                 when: &[Condition::Has(M72)],
                 then: Consequence::Needs(&[Condition::Has(M73)], Fault::Illegal(M72)),
             },
-            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G368) },
+            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G369) },
         ],
-        gates: G366,
+        gates: G367,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -13954,7 +13955,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G369,
+        gates: G370,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -13971,7 +13972,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G369,
+        gates: G370,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -13994,7 +13995,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G370,
+        gates: G371,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -14036,7 +14037,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G371) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G372) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
@@ -14049,7 +14050,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G371) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G372) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
@@ -14063,7 +14064,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G372,
+        gates: G373,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
     },
@@ -14200,7 +14201,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
             },
         ],
-        gates: G373,
+        gates: G374,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("compare::set"),
     },
@@ -14305,7 +14306,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T62)], Fault::Comparison),
             },
         ],
-        gates: G374,
+        gates: G375,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -14336,7 +14337,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T62)], Fault::Comparison),
             },
         ],
-        gates: G374,
+        gates: G375,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -14356,7 +14357,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M74)],
             then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
-        gates: G375,
+        gates: G376,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -14383,7 +14384,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M74)],
             then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
-        gates: G375,
+        gates: G376,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -14403,7 +14404,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M74)],
             then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
-        gates: G374,
+        gates: G375,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -14424,7 +14425,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M74)],
             then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
-        gates: G374,
+        gates: G375,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -14445,7 +14446,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T19)], then: Consequence::Gates(G376) },
+            Rule { when: &[Condition::TypeIn(0, T19)], then: Consequence::Gates(G377) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -14475,7 +14476,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T19)], then: Consequence::Gates(G376) },
+            Rule { when: &[Condition::TypeIn(0, T19)], then: Consequence::Gates(G377) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -14497,7 +14498,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M74)],
             then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
-        gates: G377,
+        gates: G378,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -14518,7 +14519,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M74)],
             then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
-        gates: G377,
+        gates: G378,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -14702,7 +14703,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M74)],
             then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
-        gates: G380,
+        gates: G381,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -14723,7 +14724,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M74)],
             then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
-        gates: G380,
+        gates: G381,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -14743,7 +14744,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M74)],
             then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
-        gates: G381,
+        gates: G382,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -14764,7 +14765,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M74)],
             then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
-        gates: G381,
+        gates: G382,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -14782,7 +14783,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G382,
+        gates: G383,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::shf"),
     },
@@ -14800,7 +14801,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G383,
+        gates: G384,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -14819,7 +14820,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G384,
+        gates: G385,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -14865,7 +14866,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G385) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G386) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sin_approx"),
@@ -14927,7 +14928,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G386) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G387) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt_approx"),
@@ -14941,8 +14942,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G387) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G388) },
+            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G388) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G389) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -14957,8 +14958,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::HasNot(M32)], then: Consequence::Default(Mod::Rn, G386) },
-            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::HasNot(M32)], then: Consequence::Default(Mod::Rn, G387) },
+            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G390) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -14993,9 +14994,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G202) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G202) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G204) },
             Rule {
                 when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
@@ -15012,7 +15013,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G204) },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G205) },
             Rule {
                 when: &[Condition::Has(M45)],
                 then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
@@ -15064,9 +15065,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G202) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G202) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G204) },
             Rule {
                 when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
@@ -15083,7 +15084,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G204) },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G205) },
             Rule {
                 when: &[Condition::Has(M45)],
                 then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
@@ -15130,9 +15131,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G202) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G202) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G204) },
             Rule {
                 when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
@@ -15149,7 +15150,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G204) },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G205) },
             Rule {
                 when: &[Condition::Has(M45)],
                 then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
@@ -15202,9 +15203,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G202) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G202) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G204) },
             Rule {
                 when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
@@ -15221,7 +15222,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G204) },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G205) },
             Rule {
                 when: &[Condition::Has(M45)],
                 then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
@@ -15266,9 +15267,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G202) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G202) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G203) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G204) },
             Rule {
                 when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
@@ -15285,7 +15286,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G204) },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G205) },
             Rule {
                 when: &[Condition::Has(M45)],
                 then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
@@ -15330,7 +15331,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
             then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Vector),
         }],
-        gates: G397,
+        gates: G398,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreAsync),
     },
@@ -15350,7 +15351,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G368) },
             Rule {
                 when: &[Condition::Has(M72)],
                 then: Consequence::Needs(&[Condition::Has(M73)], Fault::Illegal(M72)),
@@ -15359,9 +15360,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M72)],
                 then: Consequence::Needs(&[Condition::Has(M51)], Fault::Illegal(M72)),
             },
-            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G399) },
         ],
-        gates: G397,
+        gates: G398,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::St),
     },
@@ -15378,7 +15379,7 @@ pub static FORMS: &[Form] = &[
             read("initval", Kind::Immediate, Ty::Fixed(Type::U64)).range(0, 0),
         ],
         rules: &[],
-        gates: G399,
+        gates: G400,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreBulk),
     },
@@ -15395,7 +15396,7 @@ pub static FORMS: &[Form] = &[
             read("initval", Kind::Immediate, Ty::Fixed(Type::U64)).range(0, 0),
         ],
         rules: &[],
-        gates: G400,
+        gates: G401,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreBulk),
     },
@@ -15408,7 +15409,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G401,
+        gates: G402,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackRestore),
     },
@@ -15421,7 +15422,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G402,
+        gates: G403,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackSave),
     },
@@ -15445,7 +15446,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G403,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -15469,7 +15470,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G403,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -15493,7 +15494,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G403,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -15517,7 +15518,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G405,
+        gates: G406,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -15541,7 +15542,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G405,
+        gates: G406,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -15565,7 +15566,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G405,
+        gates: G406,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -15581,7 +15582,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G406) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G407) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -15599,7 +15600,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G407,
+        gates: G408,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
     },
@@ -15615,7 +15616,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G408) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G409) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -15700,8 +15701,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(0)),
             read("b", Kind::Register, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M1)], then: Consequence::Gates(G411) }],
-        gates: G412,
+        rules: &[Rule { when: &[Condition::Has(M1)], then: Consequence::Gates(G412) }],
+        gates: G413,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::sub"),
     },
@@ -15718,7 +15719,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G16) }],
-        gates: G413,
+        gates: G414,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::sub"),
     },
@@ -15752,7 +15753,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Register, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G416,
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::sub"),
     },
@@ -15769,7 +15770,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G416,
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::sub_narrow"),
     },
@@ -15792,7 +15793,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G416,
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::sub_narrow"),
     },
@@ -15809,7 +15810,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Register, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G417,
+        gates: G418,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("alternate::sub"),
     },
@@ -15826,7 +15827,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G418,
+        gates: G419,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::subc"),
     },
@@ -15843,7 +15844,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G16) }],
-        gates: G418,
+        gates: G419,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::subc"),
     },
@@ -15909,13 +15910,13 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Illegal(M8)),
             },
-            Rule { when: &[Condition::Has(M8), Condition::TypeIn(0, T2)], then: Consequence::Gates(G424) },
+            Rule { when: &[Condition::Has(M8), Condition::TypeIn(0, T2)], then: Consequence::Gates(G425) },
             Rule {
                 when: &[Condition::Has(M77)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M77)),
             },
         ],
-        gates: G425,
+        gates: G426,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sured),
     },
@@ -15937,7 +15938,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M78)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M78)),
         }],
-        gates: G427,
+        gates: G428,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sured),
     },
@@ -15985,8 +15986,8 @@ pub static FORMS: &[Form] = &[
             read("surface", Kind::Texels, Ty::None),
             read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G429) }],
-        gates: G430,
+        rules: &[Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G430) }],
+        gates: G431,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sust),
     },
@@ -16003,7 +16004,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G431,
+        gates: G432,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::szext"),
     },
@@ -16016,7 +16017,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G432,
+        gates: G433,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::tanh_approx"),
     },
@@ -16029,7 +16030,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G432,
+        gates: G433,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -16042,7 +16043,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G432,
+        gates: G433,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -16065,10 +16066,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
         ],
-        gates: G437,
+        gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -16090,10 +16091,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
         ],
-        gates: G438,
+        gates: G439,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -16111,10 +16112,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
         ],
-        gates: G439,
+        gates: G440,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -16147,7 +16148,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
         ],
-        gates: G444,
+        gates: G445,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -16181,7 +16182,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
         ],
-        gates: G444,
+        gates: G445,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -16214,7 +16215,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
         ],
-        gates: G446,
+        gates: G447,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorSt),
     },
@@ -16248,7 +16249,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
         ],
-        gates: G446,
+        gates: G447,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorSt),
     },
@@ -16261,7 +16262,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G447,
+        gates: G448,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorOrder),
     },
@@ -16274,10 +16275,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
         ],
-        gates: G451,
+        gates: G452,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -16290,10 +16291,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
         ],
-        gates: G451,
+        gates: G452,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -16306,10 +16307,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
         ],
-        gates: G451,
+        gates: G452,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -16328,10 +16329,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
         ],
-        gates: G451,
+        gates: G452,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -16351,10 +16352,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
         ],
-        gates: G451,
+        gates: G452,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -16374,10 +16375,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
         ],
-        gates: G451,
+        gates: G452,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -16390,10 +16391,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
         ],
-        gates: G454,
+        gates: G455,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorShift),
     },
@@ -16415,15 +16416,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G463) },
             Rule {
                 when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
         ],
-        gates: G463,
+        gates: G464,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16451,15 +16452,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G463) },
             Rule {
                 when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
         ],
-        gates: G463,
+        gates: G464,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16487,15 +16488,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G463) },
             Rule {
                 when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
         ],
-        gates: G463,
+        gates: G464,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16523,15 +16524,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G463) },
             Rule {
                 when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
         ],
-        gates: G463,
+        gates: G464,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16560,15 +16561,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G463) },
             Rule {
                 when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
         ],
-        gates: G463,
+        gates: G464,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16597,15 +16598,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G463) },
             Rule {
                 when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
         ],
-        gates: G463,
+        gates: G464,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16634,15 +16635,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G463) },
             Rule {
                 when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
         ],
-        gates: G463,
+        gates: G464,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16672,15 +16673,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G463) },
             Rule {
                 when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
         ],
-        gates: G463,
+        gates: G464,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16710,15 +16711,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G463) },
             Rule {
                 when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
         ],
-        gates: G463,
+        gates: G464,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16748,15 +16749,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G463) },
             Rule {
                 when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
         ],
-        gates: G463,
+        gates: G464,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16787,15 +16788,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G463) },
             Rule {
                 when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
         ],
-        gates: G463,
+        gates: G464,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16826,15 +16827,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G463) },
             Rule {
                 when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
         ],
-        gates: G463,
+        gates: G464,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16862,8 +16863,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M67), Condition::Has(M87)], then: Consequence::Gates(G467) },
-            Rule { when: &[Condition::Has(M67), Condition::Has(M88)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M67), Condition::Has(M87)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M67), Condition::Has(M88)], then: Consequence::Gates(G469) },
             Rule {
                 when: &[Condition::Has(M89)],
                 then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M89)),
@@ -16880,10 +16881,10 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M88)],
                 then: Consequence::Needs(&[Condition::Has(M93)], Fault::Missing("scale_vec_size")),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
         ],
-        gates: G463,
+        gates: G464,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16911,8 +16912,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M67), Condition::Has(M87)], then: Consequence::Gates(G467) },
-            Rule { when: &[Condition::Has(M67), Condition::Has(M88)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M67), Condition::Has(M87)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M67), Condition::Has(M88)], then: Consequence::Gates(G469) },
             Rule {
                 when: &[Condition::Has(M89)],
                 then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M89)),
@@ -16929,10 +16930,10 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M88)],
                 then: Consequence::Needs(&[Condition::Has(M93)], Fault::Missing("scale_vec_size")),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
         ],
-        gates: G463,
+        gates: G464,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16962,8 +16963,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M67), Condition::Has(M87)], then: Consequence::Gates(G467) },
-            Rule { when: &[Condition::Has(M67), Condition::Has(M88)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M67), Condition::Has(M87)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M67), Condition::Has(M88)], then: Consequence::Gates(G469) },
             Rule {
                 when: &[Condition::Has(M89)],
                 then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M89)),
@@ -16980,10 +16981,10 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M88)],
                 then: Consequence::Needs(&[Condition::Has(M93)], Fault::Missing("scale_vec_size")),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
         ],
-        gates: G463,
+        gates: G464,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -17013,8 +17014,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M67), Condition::Has(M87)], then: Consequence::Gates(G467) },
-            Rule { when: &[Condition::Has(M67), Condition::Has(M88)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M67), Condition::Has(M87)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M67), Condition::Has(M88)], then: Consequence::Gates(G469) },
             Rule {
                 when: &[Condition::Has(M89)],
                 then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M89)),
@@ -17031,10 +17032,10 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M88)],
                 then: Consequence::Needs(&[Condition::Has(M93)], Fault::Missing("scale_vec_size")),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
         ],
-        gates: G463,
+        gates: G464,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -17059,8 +17060,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G462) }],
-        gates: G485,
+        rules: &[Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G463) }],
+        gates: G486,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -17085,8 +17086,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G462) }],
-        gates: G485,
+        rules: &[Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G463) }],
+        gates: G486,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -17113,8 +17114,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G462) }],
-        gates: G485,
+        rules: &[Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G463) }],
+        gates: G486,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -17141,8 +17142,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G462) }],
-        gates: G485,
+        rules: &[Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G463) }],
+        gates: G486,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -17161,10 +17162,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("mbar", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
         ],
-        gates: G486,
+        gates: G487,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCommit),
     },
@@ -17187,10 +17188,10 @@ pub static FORMS: &[Form] = &[
             read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G435) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
         ],
-        gates: G486,
+        gates: G487,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCommit),
     },
@@ -17203,7 +17204,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G487,
+        gates: G488,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorOrder),
     },
@@ -17231,9 +17232,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M95)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G489) },
         ],
-        gates: G489,
+        gates: G490,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapReplace),
     },
@@ -17266,7 +17267,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Types),
             },
         ],
-        gates: G489,
+        gates: G490,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapReplace),
     },
@@ -17292,7 +17293,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G490,
+        gates: G491,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapCopy),
     },
@@ -17305,7 +17306,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("p", Kind::Register, Ty::Fixed(Type::Pred)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G491,
+        gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::testp"),
     },
@@ -17327,7 +17328,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
             Rule {
                 when: &[Condition::Has(M100)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
@@ -17360,7 +17361,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
             Rule {
                 when: &[Condition::Has(M101)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M101)),
@@ -17370,7 +17371,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G496,
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17394,7 +17395,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
             Rule {
                 when: &[Condition::Has(M102)],
                 then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
@@ -17408,7 +17409,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G497,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17433,8 +17434,8 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G498) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G499) },
             Rule {
                 when: &[Condition::Has(M102)],
                 then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
@@ -17448,7 +17449,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G499,
+        gates: G500,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17471,8 +17472,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G500) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G501) },
             Rule {
                 when: &[Condition::Has(M100)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
@@ -17506,8 +17507,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G502) },
             Rule {
                 when: &[Condition::Has(M101)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M101)),
@@ -17517,7 +17518,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G496,
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17542,8 +17543,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G503) },
             Rule {
                 when: &[Condition::Has(M102)],
                 then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
@@ -17557,7 +17558,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G497,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17583,9 +17584,9 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G503) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G498) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G504) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G499) },
             Rule {
                 when: &[Condition::Has(M102)],
                 then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
@@ -17599,7 +17600,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G499,
+        gates: G500,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17622,8 +17623,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G500) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G501) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -17649,10 +17650,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G502) },
         ],
-        gates: G496,
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17677,10 +17678,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G503) },
         ],
-        gates: G497,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17706,11 +17707,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G503) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G498) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G504) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G499) },
         ],
-        gates: G499,
+        gates: G500,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17734,8 +17735,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G500) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G501) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -17762,10 +17763,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G502) },
         ],
-        gates: G496,
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17791,10 +17792,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G503) },
         ],
-        gates: G497,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17821,11 +17822,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G503) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G498) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G504) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G499) },
         ],
-        gates: G499,
+        gates: G500,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17847,7 +17848,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
             Rule {
                 when: &[Condition::Has(M100)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
@@ -17880,7 +17881,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
             Rule {
                 when: &[Condition::Has(M101)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M101)),
@@ -17890,7 +17891,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G496,
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17914,7 +17915,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
             Rule {
                 when: &[Condition::Has(M102)],
                 then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
@@ -17928,7 +17929,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G497,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17953,8 +17954,8 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G498) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G499) },
             Rule {
                 when: &[Condition::Has(M102)],
                 then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
@@ -17968,7 +17969,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G499,
+        gates: G500,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17991,8 +17992,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G501) },
             Rule {
                 when: &[Condition::Has(M100)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
@@ -18026,8 +18027,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G502) },
             Rule {
                 when: &[Condition::Has(M101)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M101)),
@@ -18037,7 +18038,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G496,
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18062,8 +18063,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G503) },
             Rule {
                 when: &[Condition::Has(M102)],
                 then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
@@ -18077,7 +18078,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G497,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18103,9 +18104,9 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G503) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G498) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G504) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G499) },
             Rule {
                 when: &[Condition::Has(M102)],
                 then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
@@ -18119,7 +18120,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G499,
+        gates: G500,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18142,8 +18143,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G501) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -18169,10 +18170,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G502) },
         ],
-        gates: G496,
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18197,10 +18198,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G503) },
         ],
-        gates: G497,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18226,11 +18227,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G503) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G498) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G504) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G499) },
         ],
-        gates: G499,
+        gates: G500,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18254,8 +18255,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G500) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G501) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -18282,10 +18283,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G502) },
         ],
-        gates: G496,
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18311,10 +18312,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G503) },
         ],
-        gates: G497,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18341,11 +18342,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G495) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G503) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G498) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G504) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G499) },
         ],
-        gates: G499,
+        gates: G500,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18367,8 +18368,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
             read("texture", Kind::Texels, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G507) }],
-        gates: G508,
+        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G508) }],
+        gates: G509,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18391,8 +18392,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G507) }],
-        gates: G512,
+        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G508) }],
+        gates: G513,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18415,8 +18416,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G507) }],
-        gates: G512,
+        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G508) }],
+        gates: G513,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18440,8 +18441,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G507) }],
-        gates: G512,
+        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G508) }],
+        gates: G513,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18484,7 +18485,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G515,
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Txq),
     },
@@ -18501,7 +18502,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G516,
+        gates: G517,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -18519,7 +18520,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G516,
+        gates: G517,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -18543,7 +18544,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G516,
+        gates: G517,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -18570,7 +18571,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G517,
+        gates: G518,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff2"),
     },
@@ -18597,7 +18598,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G518,
+        gates: G519,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff4"),
     },
@@ -18614,7 +18615,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G519,
+        gates: G520,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -18632,7 +18633,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G519,
+        gates: G520,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -18656,7 +18657,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G519,
+        gates: G520,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -18683,7 +18684,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G520,
+        gates: G521,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add2"),
     },
@@ -18710,7 +18711,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G521,
+        gates: G522,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add4"),
     },
@@ -18737,7 +18738,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G522,
+        gates: G523,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg2"),
     },
@@ -18764,7 +18765,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G523,
+        gates: G524,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg4"),
     },
@@ -18788,7 +18789,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)).negatable(),
         ],
         rules: &[],
-        gates: G524,
+        gates: G525,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -18813,7 +18814,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G524,
+        gates: G525,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -18830,7 +18831,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G525,
+        gates: G526,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -18848,7 +18849,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G525,
+        gates: G526,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -18872,7 +18873,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G525,
+        gates: G526,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -18899,7 +18900,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G526,
+        gates: G527,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max2"),
     },
@@ -18926,7 +18927,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G527,
+        gates: G528,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max4"),
     },
@@ -18943,7 +18944,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G528,
+        gates: G529,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -18961,7 +18962,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G528,
+        gates: G529,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -18985,7 +18986,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G528,
+        gates: G529,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -19012,7 +19013,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G529,
+        gates: G530,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min2"),
     },
@@ -19039,7 +19040,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G530,
+        gates: G531,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min4"),
     },
@@ -19054,8 +19055,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) }],
-        gates: G532,
+        rules: &[Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G532) }],
+        gates: G533,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -19070,8 +19071,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) }],
-        gates: G532,
+        rules: &[Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G532) }],
+        gates: G533,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -19087,8 +19088,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) }],
-        gates: G533,
+        rules: &[Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G532) }],
+        gates: G534,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -19104,8 +19105,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G531) }],
-        gates: G533,
+        rules: &[Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G532) }],
+        gates: G534,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -19131,7 +19132,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
             },
         ],
-        gates: G534,
+        gates: G535,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -19158,7 +19159,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
             },
         ],
-        gates: G534,
+        gates: G535,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -19185,7 +19186,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
             },
         ],
-        gates: G534,
+        gates: G535,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -19213,7 +19214,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
             },
         ],
-        gates: G535,
+        gates: G536,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set2"),
     },
@@ -19241,7 +19242,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
             },
         ],
-        gates: G536,
+        gates: G537,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set4"),
     },
@@ -19267,7 +19268,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G537,
+        gates: G538,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -19294,7 +19295,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G537,
+        gates: G538,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -19322,7 +19323,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G537,
+        gates: G538,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -19348,7 +19349,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G538,
+        gates: G539,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -19375,7 +19376,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G538,
+        gates: G539,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -19403,7 +19404,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G538,
+        gates: G539,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -19420,7 +19421,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G539,
+        gates: G540,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -19438,7 +19439,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G539,
+        gates: G540,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -19462,7 +19463,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G539,
+        gates: G540,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -19489,7 +19490,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G540,
+        gates: G541,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub2"),
     },
@@ -19516,7 +19517,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G541,
+        gates: G542,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub4"),
     },
@@ -19546,7 +19547,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G542,
+        gates: G543,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19575,7 +19576,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G542,
+        gates: G543,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19605,7 +19606,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G542,
+        gates: G543,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19634,7 +19635,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G542,
+        gates: G543,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19662,7 +19663,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G542,
+        gates: G543,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19690,7 +19691,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G542,
+        gates: G543,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19718,7 +19719,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G543,
+        gates: G544,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19746,7 +19747,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G543,
+        gates: G544,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19775,22 +19776,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G544),
+                then: Consequence::Gates(G545),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G544),
+                then: Consequence::Gates(G545),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G545),
+                then: Consequence::Gates(G546),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G545),
+                then: Consequence::Gates(G546),
             },
         ],
-        gates: G546,
+        gates: G547,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19819,22 +19820,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G544),
+                then: Consequence::Gates(G545),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G544),
+                then: Consequence::Gates(G545),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G545),
+                then: Consequence::Gates(G546),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G545),
+                then: Consequence::Gates(G546),
             },
         ],
-        gates: G546,
+        gates: G547,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19862,7 +19863,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G547,
+        gates: G548,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19890,7 +19891,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G547,
+        gates: G548,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19923,7 +19924,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G548,
+        gates: G549,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19955,7 +19956,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G548,
+        gates: G549,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19988,7 +19989,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G548,
+        gates: G549,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -20020,7 +20021,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G548,
+        gates: G549,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -20051,7 +20052,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G548,
+        gates: G549,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -20082,7 +20083,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G548,
+        gates: G549,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -20113,7 +20114,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G549,
+        gates: G550,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -20144,7 +20145,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G549,
+        gates: G550,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -20176,22 +20177,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G550),
+                then: Consequence::Gates(G551),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G550),
+                then: Consequence::Gates(G551),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G551),
+                then: Consequence::Gates(G552),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G551),
+                then: Consequence::Gates(G552),
             },
         ],
-        gates: G552,
+        gates: G553,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -20223,22 +20224,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G550),
+                then: Consequence::Gates(G551),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G550),
+                then: Consequence::Gates(G551),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G551),
+                then: Consequence::Gates(G552),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G551),
+                then: Consequence::Gates(G552),
             },
         ],
-        gates: G552,
+        gates: G553,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -20251,7 +20252,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G553,
+        gates: G554,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -20264,7 +20265,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G554,
+        gates: G555,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -20277,7 +20278,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G555,
+        gates: G556,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -20303,11 +20304,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
         ],
-        gates: G559,
+        gates: G560,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20333,11 +20334,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
         ],
-        gates: G559,
+        gates: G560,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20363,11 +20364,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
         ],
-        gates: G560,
+        gates: G561,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20393,11 +20394,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
         ],
-        gates: G560,
+        gates: G561,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20422,8 +20423,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G561) }],
-        gates: G560,
+        rules: &[Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G562) }],
+        gates: G561,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20448,8 +20449,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G561) }],
-        gates: G560,
+        rules: &[Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G562) }],
+        gates: G561,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20475,11 +20476,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G561) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G562) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G562) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G563) },
         ],
-        gates: G563,
+        gates: G564,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20505,11 +20506,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G561) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G562) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G562) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G563) },
         ],
-        gates: G563,
+        gates: G564,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20535,11 +20536,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
         ],
-        gates: G564,
+        gates: G565,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20565,11 +20566,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
         ],
-        gates: G564,
+        gates: G565,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20594,8 +20595,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G565) }],
-        gates: G566,
+        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G566) }],
+        gates: G567,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20620,8 +20621,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G565) }],
-        gates: G566,
+        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G566) }],
+        gates: G567,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20646,8 +20647,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G567) }],
-        gates: G568,
+        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G568) }],
+        gates: G569,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20672,8 +20673,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G567) }],
-        gates: G568,
+        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G568) }],
+        gates: G569,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20699,14 +20700,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G561) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G565) },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G567) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G562) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G566) },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G568) },
         ],
-        gates: G559,
+        gates: G560,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20732,14 +20733,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G561) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G565) },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G567) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G562) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G566) },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G568) },
         ],
-        gates: G564,
+        gates: G565,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20765,13 +20766,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G561) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G562) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G562) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G563) },
         ],
-        gates: G563,
+        gates: G564,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20797,14 +20798,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G561) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G565) },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G567) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G562) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G566) },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G568) },
         ],
-        gates: G559,
+        gates: G560,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -20830,14 +20831,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G561) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G565) },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G567) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G562) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G566) },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G568) },
         ],
-        gates: G564,
+        gates: G565,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -20863,13 +20864,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G561) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G562) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G562) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G563) },
         ],
-        gates: G563,
+        gates: G564,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -20896,11 +20897,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(1)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
         ],
-        gates: G559,
+        gates: G560,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -20929,11 +20930,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
         ],
-        gates: G560,
+        gates: G561,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -20961,8 +20962,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G561) }],
-        gates: G560,
+        rules: &[Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G562) }],
+        gates: G561,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -20992,13 +20993,13 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G561) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G562) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G562) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G563) },
         ],
-        gates: G563,
+        gates: G564,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -21028,11 +21029,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
         ],
-        gates: G564,
+        gates: G565,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -21062,11 +21063,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G556) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
         ],
-        gates: G564,
+        gates: G565,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -21095,8 +21096,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G565) }],
-        gates: G566,
+        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G566) }],
+        gates: G567,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -21125,8 +21126,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G565) }],
-        gates: G566,
+        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G566) }],
+        gates: G567,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -21157,10 +21158,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G569) },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G567) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G570) },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G568) },
         ],
-        gates: G568,
+        gates: G569,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
